@@ -1,0 +1,88 @@
+"""What a core wants done. The driver carries effects out in order and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from zrecover.core.events import Event
+from zrecover.wire import messages as m
+
+__all__ = [
+    "Ask",
+    "Connect",
+    "Decide",
+    "Disconnect",
+    "Effect",
+    "Emit",
+    "Forget",
+    "Reply",
+    "Send",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Put `message` to discovery at `endpoint`, on a fresh socket; answer as `question`."""
+
+    question: int
+    endpoint: str
+    message: m.Resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Close the socket of `question`; its answer is not wanted any more."""
+
+    question: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open link `link` to the first of `endpoints` that can be reached, once."""
+
+    link: int
+    endpoints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Close link `link`, giving what was just sent `linger` seconds to leave."""
+
+    link: int
+    linger: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send over link `link`."""
+
+    link: int
+    message: m.Message
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Send to a peer of our listening socket; `PeerGone` comes back if it is not there."""
+
+    peer: Hashable
+    message: m.Message
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Ask the plugins for a verdict on each claim; answer with `Decided(ticket)`."""
+
+    ticket: int
+    worker: str
+    claims: tuple[m.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Tell whoever listens what has happened."""
+
+    event: Event
+
+
+Effect = Ask | Forget | Connect | Disconnect | Send | Reply | Decide | Emit

@@ -1,0 +1,147 @@
+"""What can happen to a core. Drivers make these; each core's `handle` says which it takes.
+
+A `link` or `question` is the number that the core gave it in an effect: what comes from an
+older one is late news of something that no longer exists, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from zrecover.model import Decision, ReplicaState
+from zrecover.wire import messages as m
+
+__all__ = [
+    "AnswerFailed",
+    "Answered",
+    "Decided",
+    "Declared",
+    "FromPeer",
+    "LinkDown",
+    "LinkUp",
+    "LoopSeen",
+    "PeerGone",
+    "PeerLeft",
+    "Received",
+    "Start",
+    "StateChanged",
+    "Stop",
+    "Tick",
+    "Withdrawn",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed: the core's deadline, or earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End on purpose."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Discovery answered question `question`."""
+
+    question: int
+    message: m.FromDiscovery
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFailed:
+    """Question `question` will not be answered: refused, disconnected, garbage."""
+
+    question: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUp:
+    """Link `link` can carry messages."""
+
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDown:
+    """Link `link` is gone, and why."""
+
+    link: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message came over link `link`."""
+
+    link: int
+    message: m.Message
+
+
+@dataclass(frozen=True, slots=True)
+class FromPeer:
+    """A message came to our listening socket; answers go to `peer`."""
+
+    peer: Hashable
+    message: m.Message
+
+
+@dataclass(frozen=True, slots=True)
+class PeerGone:
+    """A message to `peer` could not be delivered: it is not connected any more."""
+
+    peer: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLeft:
+    """Some connection to our listening socket ended; the socket does not say whose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The verdicts on the claims of `Decide(ticket)`, in their order."""
+
+    ticket: int
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The worker holds this claim now, new or changed."""
+
+    claim: m.Claim
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The replica or shard has come to another state of its life."""
+
+    uid: str
+    shard: int
+    state: ReplicaState
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The worker no longer holds it."""
+
+    uid: str
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSeen:
+    """The application's event loop has not come round for `busy_for` seconds (0: it runs)."""
+
+    busy_for: float

@@ -1,0 +1,1 @@
+"""zrecover.discovery"""

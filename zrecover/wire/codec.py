@@ -1,0 +1,105 @@
+"""One frame to one typed message, strictly, and back.
+
+`decode` takes any bytes: what comes out is a message within all its bounds, or BadMessage
+with the path of the fault. Size is checked before the first byte is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from zrecover.config import LIMITS
+from zrecover.errors import BadMessage
+from zrecover.wire import messages as m
+from zrecover.wire.bounds import check_structure
+
+__all__ = [
+    "FROM_DATA",
+    "FROM_DISCOVERY",
+    "FROM_DISCOVERY_TO_SUPERVISOR",
+    "TO_CLIENT",
+    "TO_DATA",
+    "TO_DISCOVERY",
+    "TO_SUPERVISOR",
+    "TO_WORKER",
+    "Codec",
+    "decode_claim",
+    "digest_of",
+    "encode",
+    "encode_claim",
+]
+
+T = TypeVar("T")
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: m.Message) -> bytes:
+    """One message as one frame."""
+    return _encoder.encode(message)
+
+
+class Codec(Generic[T]):
+    """Decoder of the messages that one side may send."""
+
+    def __init__(self, union: Any, limit: int = LIMITS.control_frame) -> None:
+        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(union)
+        self._limit = limit
+
+    def decode(self, frame: bytes) -> T:
+        """The message in `frame`, or BadMessage."""
+        if len(frame) > self._limit:
+            raise BadMessage(f"{len(frame)} bytes; {self._limit} are allowed")
+        return _decode(self._decoder, frame)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise BadMessage(str(error)[: LIMITS.reason]) from None
+    except RecursionError:
+        raise BadMessage("nested too deep") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadMessage(f"not decodable: {error}"[: LIMITS.reason]) from None
+
+
+TO_DISCOVERY: Codec[m.ToDiscovery] = Codec(m.ToDiscovery)
+FROM_DISCOVERY: Codec[m.FromDiscovery] = Codec(m.FromDiscovery)
+FROM_DISCOVERY_TO_SUPERVISOR: Codec[m.FromDiscoveryToSupervisor] = Codec(
+    m.FromDiscoveryToSupervisor
+)
+TO_SUPERVISOR: Codec[m.ToSupervisor] = Codec(m.ToSupervisor)
+TO_WORKER: Codec[m.ToWorker] = Codec(m.ToWorker)
+TO_CLIENT: Codec[m.ToClient] = Codec(m.ToClient)
+TO_DATA: Codec[m.ToData] = Codec(m.ToData, LIMITS.header_frame)
+FROM_DATA: Codec[m.FromData] = Codec(m.FromData, LIMITS.header_frame)
+
+_claim_decoder = msgspec.msgpack.Decoder(m.Claim)
+
+
+def encode_claim(claim: m.Claim) -> msgspec.Raw:
+    """The bytes that stand for this claim in a registration and in the digest.
+
+    Raises BadMessage where they would be refused by the other side.
+    """
+    raw = msgspec.Raw(_encoder.encode(claim))
+    decode_claim(raw)
+    return raw
+
+
+def decode_claim(raw: msgspec.Raw) -> m.Claim:
+    """One claim of a registration, or BadMessage with the path inside it."""
+    size = len(bytes(raw))
+    if size > LIMITS.claim:
+        raise BadMessage(f"claim of {size} bytes; {LIMITS.claim} are allowed")
+    claim = _decode(_claim_decoder, raw)
+    check_structure(bytes(claim.metadata), "$.metadata", depth=LIMITS.depth)
+    return claim
+
+
+def digest_of(raw: msgspec.Raw) -> int:
+    """63-bit hash of one encoded claim. An inventory's digest is the XOR of its claims'."""
+    return int.from_bytes(hashlib.blake2b(bytes(raw), digest_size=8).digest()) >> 1
