@@ -427,9 +427,9 @@ class Call(Message):
     id: Number
     cluster: Name
     uid: Name
-    shard: Shard = 0
     remaining: Seconds
     """How long the caller still waits; the worker drops what has passed it."""
+    shard: Shard = 0
     idempotent: bool = False
 
 
