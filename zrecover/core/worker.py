@@ -1,0 +1,282 @@
+"""A worker: it keeps its inventory known to whoever leads, and is never stopped by a loss.
+
+One registration at a time. If the inventory changes while one is under way, the change
+follows at once, until the supervisor has the last version. A lost link takes the session,
+everything cached about that supervisor and nothing else with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zrecover.config import LIMITS, Limits
+from zrecover.core.effects import Effect, Emit, Send
+from zrecover.core.events import WorkerFenced
+from zrecover.core.inputs import (
+    Declared,
+    LoopSeen,
+    Received,
+    StateChanged,
+    Stop,
+    Tick,
+    Withdrawn,
+)
+from zrecover.core.inventory import Inventory, parts_of
+from zrecover.core.link import LinkCore, LinkState
+from zrecover.wire import messages as m
+from zrecover.wire.versions import SUPPORTED
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from zrecover.config import Timing
+    from zrecover.ids import Session
+
+__all__ = ["WorkerCore", "WorkerIdentity"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """Who the worker is; `incarnation` is wall-clock ms at the start of its process."""
+
+    worker: str
+    incarnation: int
+    pid: int
+    host_boot: str
+    address: str
+    """Where it answers requests."""
+
+
+class WorkerCore:
+    """Inputs: those of LinkCore, Received, Declared, StateChanged, Withdrawn, LoopSeen, Stop.
+
+    `Declared` raises InvalidReplica for a claim that cannot be put on the wire.
+    """
+
+    def __init__(
+        self,
+        identity: WorkerIdentity,
+        endpoints: tuple[str, ...],
+        cluster: str,
+        timing: Timing,
+        rng: Random,
+        *,
+        limits: Limits = LIMITS,
+        give_up_after: float | None = None,
+    ) -> None:
+        self.identity = identity
+        self.inventory = Inventory(limits)
+        self.link = LinkCore(endpoints, cluster, timing, rng, give_up_after=give_up_after)
+        self.session: Session | None = None
+        self.verdicts: dict[tuple[str, int], m.VerdictRow] = {}
+        """What the supervisor did not accept in full, with the reason."""
+        self.fenced = ""
+        """Why this process must stop for good; empty while it need not."""
+        self.acked = -1
+        """Version of the inventory that the supervisor has; -1 if none."""
+        self.dropped = 0
+        """Messages that were stale and changed nothing."""
+        self._cluster, self._timing, self._rng, self._limits = cluster, timing, rng, limits
+        self._ever = False
+        self._attempt = self._beat = 0
+        self._sent_change: int | None = None
+        self._interval = timing.heartbeat
+        self._next_beat: float | None = None
+        self._busy_for = 0.0
+
+    @property
+    def registered(self) -> bool:
+        """True while a supervisor holds a session of ours."""
+        return self.link.state is LinkState.OPEN
+
+    @property
+    def settled(self) -> bool:
+        """True while the supervisor has the newest inventory."""
+        return self.registered and self.acked == self.inventory.seq
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `Tick` is due at the latest."""
+        times = (self.link.next_deadline, self._next_beat)
+        return min((t for t in times if t is not None), default=None)
+
+    def handle(self, input: object, now: float) -> list[Effect]:
+        """Take one input; return what is to be done, in order."""
+        number, openings = self.link.number, self.link.openings
+        out: list[Effect] = []
+        match input:
+            case Declared(claim):
+                self.inventory.put(claim)
+                self._change(now, out)
+            case StateChanged(uid, shard, state):
+                self.inventory.set_state(m.Key(uid, shard), state)
+                self._change(now, out)
+            case Withdrawn(uid, shard):
+                self.inventory.remove(m.Key(uid, shard))
+                self._change(now, out)
+            case LoopSeen(busy_for):
+                self._busy_for = busy_for
+            case Stop(reason):
+                if self.session is not None:
+                    out.append(Send(number, m.Goodbye(self.session, reason)))
+                out += self.link.end(reason, now, linger=0.5)
+            case Received(link, message):
+                if link == number:
+                    self._received(message, now, out)
+                else:
+                    self.dropped += 1
+            case _:
+                out += self.link.handle(input, now)
+                if isinstance(input, Tick):
+                    self._tick(now, out)
+        self._follow(openings, out)
+        return out
+
+    # --- the link has moved ---
+
+    def _follow(self, openings: int, out: list[Effect]) -> None:
+        if self.link.state is not LinkState.OPEN:
+            self.session, self._next_beat, self._sent_change = None, None, None
+            self.acked = -1
+        if self.link.openings != openings:
+            self._register(out)
+
+    def _register(self, out: list[Effect]) -> None:
+        self._attempt += 1
+        who = self.identity
+        parts = parts_of(self.inventory.raws(), self._limits)
+        for number, claims in enumerate(parts):
+            message = m.Register(
+                cluster=self._cluster,
+                worker=who.worker,
+                incarnation=who.incarnation,
+                pid=who.pid,
+                host_boot=who.host_boot,
+                epoch=self.link.highest,
+                versions=SUPPORTED,
+                address=who.address,
+                attempt=self._attempt,
+                seq=self.inventory.seq,
+                digest=self.inventory.digest,
+                part=number,
+                last=number == len(parts) - 1,
+                claims=claims,
+            )
+            out.append(Send(self.link.number, message))
+
+    # --- the supervisor has spoken ---
+
+    def _received(self, message: m.Message, now: float, out: list[Effect]) -> None:
+        if isinstance(message, m.Rejected):
+            out += self.link.put_off(
+                self._timing.backoff_max, f"rejected ({message.code}): {message.reason}", now
+            )
+            return
+        if not isinstance(message, m.ToWorker):
+            self.dropped += 1
+            return
+        obey, effects = self.link.heard(message.boot, message.epoch, now)
+        out += effects
+        if not obey:
+            self.dropped += 1
+            return
+        match message:
+            case m.Registered():
+                self._registered(message, now, out)
+            case m.Verdicts(session=session) if session == self.session:
+                self.verdicts.update({(row.uid, row.shard): row for row in message.verdicts})
+            case m.Ack():
+                self._acked(message, now, out)
+            case m.Resync(session=session) if session == self.session:
+                out += self.link.reopen(now)
+            case m.Unknown():
+                out += self.link.reopen(now)
+            case m.Busy(retry_after=seconds):
+                out += self.link.put_off(seconds, "the supervisor is busy", now)
+            case m.Restarting(eta=eta):
+                out += self.link.drop(f"the supervisor stops, back in about {eta:g} s", now)
+            case m.Fenced_():
+                self._fence(message, now, out)
+            case _:
+                self.dropped += 1
+
+    def _registered(self, message: m.Registered, now: float, out: list[Effect]) -> None:
+        if message.attempt != self._attempt or self.link.state is not LinkState.OPENING:
+            self.dropped += 1
+            return
+        self.session, self.acked, self._ever = message.session, message.seq, True
+        self.verdicts = {(row.uid, row.shard): row for row in message.verdicts}
+        self._interval = message.interval
+        self._next_beat = now + self._interval * self._rng.random()
+        out += self.link.opened(message.epoch, now, timeout=message.timeout, spread=message.spread)
+        self.inventory.settle(message.seq)
+        self._change(now, out)
+
+    def _acked(self, message: m.Ack, now: float, out: list[Effect]) -> None:
+        if message.session != self.session:
+            self.dropped += 1
+            if self.link.epoch < message.epoch:
+                out += self.link.reopen(now)
+            return
+        self._interval = message.interval
+        if message.seq > self.acked:
+            self.acked = min(message.seq, self.inventory.seq)
+            self.inventory.settle(self.acked)
+        if self._sent_change is not None and self._sent_change <= self.acked:
+            self._sent_change = None
+        self._change(now, out)
+
+    def _fence(self, message: m.Fenced_, now: float, out: list[Effect]) -> None:
+        if not message.final and not self._ever:
+            # Our clock stepped back: this process is the newer one all the same.
+            who = self.identity
+            self.identity = WorkerIdentity(
+                who.worker, message.incarnation + 1, who.pid, who.host_boot, who.address
+            )
+            out += self.link.put_off(self._timing.backoff_min, message.reason, now)
+            return
+        self.fenced = message.reason
+        out.append(Emit(WorkerFenced(self.identity.worker, message.reason)))
+        out += self.link.end(message.reason, now)
+
+    # --- what the worker says unasked ---
+
+    def _change(self, now: float, out: list[Effect]) -> None:
+        """Send what the supervisor lacks, one change at a time."""
+        if self.session is None or self._sent_change is not None:
+            return
+        if self.acked == self.inventory.seq:
+            return
+        changed, removed = self.inventory.since(self.acked)
+        limit = self._limits
+        few = len(parts_of(changed, limit)) == 1 and len(removed) <= limit.claims_per_part
+        if not few:
+            out += self.link.reopen(now)
+            return
+        self._sent_change = self.inventory.seq
+        message = m.InventoryChange(
+            session=self.session,
+            base=self.acked,
+            seq=self.inventory.seq,
+            digest=self.inventory.digest,
+            claims=tuple(changed),
+            removed=tuple(removed),
+        )
+        out.append(Send(self.link.number, message))
+
+    def _tick(self, now: float, out: list[Effect]) -> None:
+        if self._next_beat is None or self._next_beat > now or self.session is None:
+            return
+        self._beat += 1
+        self._next_beat = now + self._interval * (0.9 + 0.2 * self._rng.random())
+        self._sent_change = None  # an unanswered change is sent again with this beat
+        message = m.Heartbeat(
+            session=self.session,
+            beat=self._beat,
+            seq=self.inventory.seq,
+            digest=self.inventory.digest,
+            busy_for=self._busy_for,
+        )
+        out.append(Send(self.link.number, message))
+        self._change(now, out)
