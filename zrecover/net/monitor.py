@@ -1,0 +1,144 @@
+"""What libzmq says about a socket's connections, and what that means in words.
+
+The monitor is a hint that makes things faster; what is true is decided by messages. Events belong
+to a connection, never to a routing id. Only the events that somebody uses are asked for.
+
+What may not come in: decisions about links.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import struct
+from typing import Final, NamedTuple
+
+import zmq
+
+from zrecover.endpoints import Endpoint
+
+__all__ = ["Connecting", "Monitor", "Observed", "handshake_reason"]
+
+_NAMES = itertools.count(1)
+_HEADER: Final = struct.Struct("=HI")
+
+HANDSHAKE_FAILED: Final = (
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+)
+ROUTER_EVENTS: Final = zmq.EVENT_DISCONNECTED | zmq.EVENT_ACCEPT_FAILED | HANDSHAKE_FAILED
+CONNECTING_EVENTS: Final = (
+    zmq.EVENT_CONNECTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_CLOSED
+    | zmq.EVENT_CONNECT_RETRIED
+    | HANDSHAKE_FAILED
+)
+
+
+class Observed(NamedTuple):
+    """One event: libzmq's number of it, and its value (a descriptor, errno, or code)."""
+
+    event: int
+    value: int
+
+
+class Monitor:
+    """The PAIR socket that a socket reports to; in the same thread as the socket it watches.
+
+    Raises zmq.ZMQError from the constructor and from `drain`, which stays inside `zrecover.net`.
+    """
+
+    __slots__ = ("_watched", "socket")
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], watched: zmq.Socket[bytes], events: int
+    ) -> None:
+        name = f"inproc://zrecover.monitor.{next(_NAMES)}"
+        self._watched = watched
+        self.socket: zmq.Socket[bytes] = context.socket(zmq.PAIR)
+        try:
+            self.socket.setsockopt(zmq.LINGER, 0)
+            # The I/O thread must never wait for us to read an event.
+            self.socket.setsockopt(zmq.RCVHWM, 0)
+            watched.monitor(name, events)
+            self.socket.connect(name)
+        except zmq.ZMQError:
+            self.socket.close(linger=0)
+            raise
+
+    def drain(self, limit: int) -> list[Observed]:
+        """All events that have come in, `limit` at most, without blocking."""
+        seen: list[Observed] = []
+        recv = self.socket.recv_multipart
+        while len(seen) < limit:
+            try:
+                frames = recv(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            if len(frames[0]) == _HEADER.size:
+                seen.append(Observed(*_HEADER.unpack(frames[0])))
+        return seen
+
+    def close(self) -> None:
+        """Stop watching, then close: the other way round the I/O thread would hang."""
+        with contextlib.suppress(zmq.ZMQError):
+            self._watched.disable_monitor()
+        self.socket.close(linger=0)
+
+
+def handshake_reason(event: int, value: int) -> str:
+    """What a HANDSHAKE_FAILED_* event means, for a person."""
+    if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+        return f"the handshake was refused: not authorised (status {value})"
+    if event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+        if value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+            return "the handshake failed: one side wants CURVE or PLAIN and the other does not"
+        return f"the handshake failed: protocol error 0x{value:08x}"
+    return "the handshake failed: no ZMTP peer or server key mismatch"
+
+
+class Connecting:
+    """What the events of one connection attempt mean, in words that name the address.
+
+    `bound` is how many seconds the TCP connect and the handshake may take, each; `now` and
+    `started` are monotonic seconds. `established` is set by the owner after the handshake.
+    """
+
+    __slots__ = ("_bound", "_connected", "_endpoint", "_since", "established")
+
+    def __init__(self, endpoint: Endpoint, bound: float, started: float) -> None:
+        self._endpoint = endpoint
+        self._bound = bound
+        self._since = started
+        self._connected = False
+        self.established = False
+
+    def failure(self, event: int, value: int, now: float) -> str:
+        """Why the connection failed or ended, or an empty text where this event says neither."""
+        if event == zmq.EVENT_CONNECTED:
+            self._connected = True
+            self._since = now
+            return ""
+        late = now - self._since >= self._bound * 0.95
+        if event & HANDSHAKE_FAILED:
+            if event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL and late:
+                what = f"accepted the connection but did not speak ZMTP within {self._bound:g} s"
+                return f"{self._endpoint} {what}"
+            return f"{self._endpoint}: {handshake_reason(event, value)}"
+        if event == zmq.EVENT_DISCONNECTED:
+            if self.established:
+                return f"the connection to {self._endpoint} was lost"
+            return (
+                f"{self._endpoint} ended the connection during the handshake: "
+                "another kind of socket listens there"
+            )
+        if event in (zmq.EVENT_CLOSED, zmq.EVENT_CONNECT_RETRIED) and not self._connected:
+            if late:
+                return f"{self._endpoint} did not answer within {self._bound:g} s"
+            if event == zmq.EVENT_CLOSED:
+                return f"{self._endpoint} cannot be reached: refused, nobody listens there"
+            return f"{self._endpoint} could not be tried: no route or no descriptors"
+        return ""
