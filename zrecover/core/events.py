@@ -11,6 +11,7 @@ __all__ = [
     "Event",
     "LeaderChallenged",
     "LeaderGone",
+    "LeaderGranted",
     "LinkLost",
     "LinkMoved",
     "LinkOpened",
@@ -19,6 +20,7 @@ __all__ = [
     "PeerRejected",
     "RecoveryCompleted",
     "SearchStalled",
+    "StandbyJoined",
     "StoodBy",
     "SupervisorStalled",
     "SupervisorSuperseded",
@@ -253,3 +255,22 @@ class LeaderGone(DiscoveryEvent):
 
     def __str__(self) -> str:
         return f"cluster {self.cluster}: leader {self.boot} is gone: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderGranted(DiscoveryEvent):
+    cluster: str
+    boot: str
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster}: {self.boot} leads with epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyJoined(DiscoveryEvent):
+    cluster: str
+    boot: str
+
+    def __str__(self) -> str:
+        return f"cluster {self.cluster}: {self.boot} waits to lead"
