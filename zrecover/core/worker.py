@@ -176,7 +176,7 @@ class WorkerCore:
         if not isinstance(message, m.ToWorker):
             self.dropped += 1
             return
-        obey, effects = self.link.heard(message.boot, message.epoch, now)
+        obey, effects = self.link.heard(message.boot or "", message.epoch, now)
         out += effects
         if not obey:
             self.dropped += 1

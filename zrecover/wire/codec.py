@@ -96,8 +96,10 @@ def decode_claim(raw: msgspec.Raw) -> m.Claim:
     if size > LIMITS.claim:
         raise BadMessage(f"claim of {size} bytes; {LIMITS.claim} are allowed")
     claim = _decode(_claim_decoder, raw)
-    check_structure(bytes(claim.metadata), "$.metadata", depth=LIMITS.depth)
-    return claim
+    metadata = bytes(claim.metadata)
+    check_structure(metadata, "$.metadata", depth=LIMITS.depth)
+    # A copy of its own: it must not keep the whole frame alive.
+    return msgspec.structs.replace(claim, metadata=msgspec.Raw(metadata))
 
 
 def digest_of(raw: msgspec.Raw) -> int:

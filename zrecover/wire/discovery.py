@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from zrecover.wire.base import Message
 from zrecover.wire.fields import Addresses, Millis, Name, Number, Seconds, Text, Versions
 
@@ -18,7 +17,7 @@ __all__ = [
     "Withdraw",
 ]
 
-# ruff: noqa: TC001, TC002 - msgspec reads the annotations at run time
+
 
 
 class Announce(Message, frozen=True):

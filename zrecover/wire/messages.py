@@ -45,9 +45,9 @@ from zrecover.wire.routing import (
     RouteChange,
     RouteRow,
     RouteRows,
+    Routes,
     RouteShard,
     RouteTable,
-    Routes,
 )
 
 __all__ = [

@@ -50,7 +50,7 @@ __all__ = [
     "Verdicts",
 ]
 
-# ruff: noqa: TC001, TC002 - msgspec reads the annotations at run time
+
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from zrecover.wire.fields import Name, Number, Seconds, Shard, Text
 
 __all__ = ["Call", "Cancel", "Failure", "Reply"]
 
-# ruff: noqa: TC001, TC002 - msgspec reads the annotations at run time
+
 
 
 class Call(Message, frozen=True):

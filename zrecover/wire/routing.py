@@ -35,7 +35,7 @@ __all__ = [
     "Routes",
 ]
 
-# ruff: noqa: TC001, TC002 - msgspec reads the annotations at run time
+
 
 
 class Routes(Message, frozen=True):

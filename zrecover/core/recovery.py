@@ -1,0 +1,77 @@
+"""When a recovery is complete, and from what evidence."""
+
+from __future__ import annotations
+
+from zrecover.core.registry import Registry
+from zrecover.core.view import Confidence, RecoveryReport, Skipped
+from zrecover.model import Verdict
+
+__all__ = ["Recovery"]
+
+
+class Recovery:
+    """One recovery, from the granted epoch on. Times are monotonic seconds."""
+
+    def __init__(self, window: float, expect_workers: int | None) -> None:
+        self.expect_workers = expect_workers
+        self.confidence: Confidence | None = None
+        self._window = window
+        self._began = 0.0
+        self._ended: float | None = None
+        self._seen: dict[str, None] = {}
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the window closes; None once it is complete."""
+        return None if self.confidence is not None else self._began + self._window
+
+    @property
+    def seen(self) -> int:
+        """How many workers have finished their replay."""
+        return len(self._seen)
+
+    def begin(self, now: float) -> None:
+        """A reign begins: nobody is back yet."""
+        self._began, self._ended, self.confidence = now, None, None
+        self._seen.clear()
+
+    def returned(self, worker: str) -> None:
+        """A worker has finished its replay."""
+        self._seen[worker] = None
+
+    def check(self, now: float) -> bool:
+        """End the recovery if the evidence is there; True the moment it ends."""
+        if self.confidence is not None:
+            return False
+        if self.expect_workers is not None and len(self._seen) >= self.expect_workers:
+            self.confidence = Confidence.COUNT
+        elif now >= self._began + self._window:
+            self.confidence = Confidence.WINDOW
+        else:
+            return False
+        self._ended = now
+        return True
+
+    def report(self, registry: Registry, now: float) -> RecoveryReport:
+        """How it went, or goes."""
+        skipped = [
+            Skipped(key.uid, record.worker, decision.reason, decision.plugin)
+            for record in registry.workers.values()
+            for key, decision in record.decisions.items()
+            if decision.verdict < Verdict.ROUTES
+        ]
+        skipped += [
+            Skipped(bad.uid, record.worker, bad.reason, "")
+            for record in registry.workers.values()
+            for bad in record.refused
+        ]
+        conflicts = [c for r in registry.replicas.values() for c in r.conflicts]
+        return RecoveryReport(
+            expect_workers=self.expect_workers,
+            seen=tuple(sorted(self._seen)),
+            restored=tuple(registry.replayed()),
+            skipped=tuple(sorted(skipped, key=lambda s: (s.uid, s.worker))),
+            conflicts=tuple(sorted(conflicts, key=lambda c: (c.uid, c.shard, c.worker))),
+            confidence=self.confidence,
+            seconds=(now if self._ended is None else self._ended) - self._began,
+        )

@@ -1,0 +1,405 @@
+"""The supervisor's side of registration, heartbeats and changes.
+
+A registration is one transaction: parts are collected, each claim read and decided, and the
+worker's records swapped in one step. An unknown session is answered `Unknown` and creates
+nothing. What is stale is counted and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from zrecover.config import LIMITS, Limits, Timing
+from zrecover.core.admission import Admitted, admit
+from zrecover.core.effects import Decide, Effect, Emit, Reply
+from zrecover.core.events import ClaimRefused, PeerRejected, WorkerLeft, WorkerRegistered
+from zrecover.core.intake import Intake
+from zrecover.core.liveness import Liveness
+from zrecover.core.registry import Registry, WorkerRecord
+from zrecover.errors import BadMessage
+from zrecover.ids import Session
+from zrecover.model import Decision, Verdict, WorkerState
+from zrecover.wire import messages as m
+from zrecover.wire.versions import SUPPORTED, agree
+
+__all__ = ["Registrar"]
+
+_ROWS = 200
+_PATIENCE = 10.0
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A replay or change whose verdicts are awaited; only the newest of a worker counts."""
+
+    ticket: int
+    peer: Hashable
+    head: m.Register | m.InventoryChange
+    admitted: Admitted
+    record: WorkerRecord | None
+    """The record that a change is of; None for a registration."""
+
+
+class Registrar:
+    """Sessions of one reign. `out` of each method collects the effects, in order."""
+
+    def __init__(
+        self,
+        cluster: str,
+        boot: str,
+        timing: Timing,
+        registry: Registry,
+        liveness: Liveness,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.epoch = 0
+        self.stale = 0
+        """Messages of an older session, snapshot or incarnation: dropped."""
+        self.touched: list[str] = []
+        """Uids whose judgement has changed; the supervisor takes them."""
+        self.returned: list[str] = []
+        """Workers that finished a registration; the supervisor takes them."""
+        self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
+        self._registry, self._liveness = registry, liveness
+        self._intake = Intake(_PATIENCE, limits)
+        self._pending: dict[str, _Pending] = {}
+        self._tickets: dict[int, str] = {}
+        self._peers: dict[Hashable, Session] = {}
+        self._ticket = self._sessions = 0
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When a half-finished registration is dropped."""
+        return self._intake.next_deadline
+
+    @property
+    def scale(self) -> float:
+        """By how much heartbeat and time-out are longer than configured."""
+        return max(1.0, len(self._registry.workers) / self._timing.heartbeat_workers)
+
+    @property
+    def spread(self) -> float:
+        """Over how many seconds this cluster should spread its return."""
+        return len(self._registry.workers) / self._timing.registrations_per_second
+
+    def begin(self, epoch: int) -> None:
+        """A new reign: all sessions of the last one end."""
+        self.epoch = epoch
+        self._sessions = 0
+        self.touched += self._registry.clear()
+        self._pending.clear()
+        self._tickets.clear()
+        self._peers.clear()
+        self._intake = Intake(_PATIENCE, self._limits)
+
+    # --- registration ---
+
+    def register(self, peer: Hashable, part: m.Register, now: float, out: list[Effect]) -> None:
+        """One part of a registration."""
+        if agree(SUPPORTED, part.versions) is None:
+            ours, theirs = SUPPORTED, part.versions
+            reason = (
+                f"worker {part.worker} speaks protocol versions {theirs.low} to {theirs.high}, "
+                f"this supervisor {ours.low} to {ours.high}"
+            )
+            self.reject(peer, "version", reason, out)
+            return
+        record = self._registry.workers.get(part.worker)
+        if record is not None and self._fenced(peer, part, record, out):
+            return
+        if record is None and len(self._registry.workers) >= self._limits.workers:
+            self.reject(peer, "full", f"{self._limits.workers} workers are registered", out)
+            return
+        if part.part == 0 and self._intake.full:
+            out.append(Reply(peer, m.Busy(self.epoch, self._boot, 1.0)))
+            return
+        try:
+            raws = self._intake.take(peer, part, now)
+        except BadMessage as error:
+            self.reject(peer, "claims", str(error), out)
+            return
+        if record is not None and record.peer == peer:
+            record.last_heard = now
+        if raws is None:
+            return
+        admitted = admit(raws)
+        if admitted.digest != part.digest:
+            self.reject(peer, "digest", "the claims do not match their digest", out)
+            return
+        self._decide(part.worker, peer, part, admitted, None, out)
+
+    def _fenced(
+        self, peer: Hashable, part: m.Register, record: WorkerRecord, out: list[Effect]
+    ) -> bool:
+        """Tell a process that is not the newest of its worker, or a message that is not."""
+        mine, theirs = record.incarnation, part.incarnation
+        if theirs == mine:
+            if (part.pid, part.host_boot) == (record.pid, record.host_boot):
+                stale = (part.seq, part.attempt) < (record.seq, record.attempt)
+                if stale or (part.attempt == record.attempt and peer != record.peer):
+                    self.stale += 1
+                    return True
+                return False
+            reason = f"worker id {part.worker!r} is in use by process {record.pid} already"
+        elif theirs < mine:
+            reason = f"a newer process ({record.pid}) is worker {part.worker!r} now"
+        else:
+            return False
+        final = theirs == mine
+        fenced = m.Fenced_(self.epoch, self._boot, reason, mine, final)
+        out.append(Reply(peer, fenced))
+        return True
+
+    def _decide(
+        self,
+        worker: str,
+        peer: Hashable,
+        head: m.Register | m.InventoryChange,
+        admitted: Admitted,
+        record: WorkerRecord | None,
+        out: list[Effect],
+    ) -> None:
+        self._ticket += 1
+        before = self._pending.get(worker)
+        if before is not None:
+            self._tickets.pop(before.ticket, None)
+        self._pending[worker] = _Pending(self._ticket, peer, head, admitted, record)
+        self._tickets[self._ticket] = worker
+        out.append(Decide(self._ticket, worker, admitted.claims))
+
+    def decided(
+        self, ticket: int, decisions: tuple[Decision, ...], now: float, out: list[Effect]
+    ) -> None:
+        """The plugins have spoken. Late verdicts on something older change nothing."""
+        worker = self._tickets.pop(ticket, None)
+        if worker is None:
+            return
+        pending = self._pending.pop(worker)
+        if len(decisions) != len(pending.admitted.claims):
+            decisions = tuple(
+                Decision(Verdict.REFUSE, "the plugins gave no verdict on it")
+                for _ in pending.admitted.claims
+            )
+        for claim, decision in zip(pending.admitted.claims, decisions, strict=True):
+            if decision.verdict < Verdict.ROUTES:
+                out.append(Emit(ClaimRefused(worker, claim.uid, decision.reason)))
+        if isinstance(pending.head, m.Register):
+            self._accept(pending, pending.head, decisions, now, out)
+        else:
+            self._apply(pending, pending.head, decisions, now, out)
+
+    def _accept(
+        self,
+        pending: _Pending,
+        head: m.Register,
+        decisions: tuple[Decision, ...],
+        now: float,
+        out: list[Effect],
+    ) -> None:
+        old = self._registry.workers.get(head.worker)
+        if old is not None and self._fenced(pending.peer, head, old, out):
+            return
+        again = old is not None and (old.incarnation, old.attempt) == (
+            head.incarnation,
+            head.attempt,
+        )
+        if old is not None and again:
+            session = old.session  # the same registration once more: the same answer
+        else:
+            self._sessions += 1
+            session = Session(self.epoch, self._sessions)
+        admitted = pending.admitted
+        record = WorkerRecord.of(head, pending.peer, session, now)
+        for claim, digest, decision in zip(
+            admitted.claims, admitted.digests, decisions, strict=True
+        ):
+            key = m.Key(claim.uid, claim.shard)
+            record.claims[key], record.digests[key] = claim, digest
+            record.decisions[key] = decision
+            record.replayed.add(key)
+        record.refused = admitted.refused
+        if old is not None:
+            self._peers.pop(old.peer, None)
+            if old.incarnation != head.incarnation and old.peer != pending.peer:
+                reason = f"a newer process ({head.pid}) is worker {head.worker!r} now"
+                out.append(
+                    Reply(
+                        old.peer,
+                        m.Fenced_(self.epoch, self._boot, reason, head.incarnation, True),
+                    )
+                )
+        self._peers[pending.peer] = session
+        self.touched += self._registry.swap(record)
+        self._liveness.watch(record)
+        self.returned.append(head.worker)
+        self._welcome(record, head, out)
+        if not again:
+            count, refused = len(record.claims), len(record.refused)
+            out.append(Emit(WorkerRegistered(head.worker, head.incarnation, count, refused)))
+            out.extend(
+                Emit(ClaimRefused(head.worker, bad.uid, bad.reason)) for bad in record.refused
+            )
+
+    def _welcome(self, record: WorkerRecord, head: m.Register, out: list[Effect]) -> None:
+        rows = [
+            m.VerdictRow(
+                uid=key.uid,
+                shard=key.shard,
+                verdict=decision.verdict,
+                reason=decision.reason[: self._limits.reason],
+                plugin=decision.plugin[: self._limits.reason],
+            )
+            for key, decision in record.decisions.items()
+            if decision.verdict is not Verdict.FULL
+        ]
+        rows += [
+            m.VerdictRow(uid=bad.uid, shard=bad.shard, verdict=Verdict.REFUSE, reason=bad.reason)
+            for bad in record.refused
+        ]
+        registered = m.Registered(
+            session=record.session,
+            epoch=self.epoch,
+            boot=self._boot,
+            version=agree(SUPPORTED, head.versions) or SUPPORTED.high,
+            attempt=head.attempt,
+            seq=head.seq,
+            interval=self._timing.heartbeat * self.scale,
+            timeout=self._timing.timeout * self.scale,
+            spread=self.spread,
+            verdicts=tuple(rows[:_ROWS]),
+        )
+        out.append(Reply(record.peer, registered))
+        for start in range(_ROWS, len(rows), _ROWS):
+            more = tuple(rows[start : start + _ROWS])
+            verdicts = m.Verdicts(record.session, self.epoch, self._boot, head.seq, more)
+            out.append(Reply(record.peer, verdicts))
+
+    # --- what a registered worker says ---
+
+    def _known(self, peer: Hashable, session: Session, out: list[Effect]) -> WorkerRecord | None:
+        record = self._registry.sessions.get(session)
+        if record is None or record.peer != peer:
+            self.stale += 1
+            out.append(Reply(peer, m.Unknown(self.epoch, self._boot)))
+            return None
+        return record
+
+    def _hear(self, record: WorkerRecord, now: float) -> bool:
+        """Note a sign of life; True if the worker was silent before."""
+        record.last_heard = now
+        if record.state is WorkerState.ALIVE:
+            return False
+        self.touched += self._registry.set_state(record, WorkerState.ALIVE)
+        self._liveness.heard(record)
+        return True
+
+    def heartbeat(
+        self, peer: Hashable, beat: m.Heartbeat, now: float, out: list[Effect]
+    ) -> WorkerRecord | None:
+        """A heartbeat never registers. The record, if the worker was silent before."""
+        record = self._known(peer, beat.session, out)
+        if record is None:
+            return None
+        back = self._hear(record, now)
+        record.busy_for = beat.busy_for
+        if beat.seq == record.seq and beat.digest != record.digest:
+            out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
+        self._ack(record, beat.beat, out)
+        return record if back else None
+
+    def _ack(self, record: WorkerRecord, beat: int, out: list[Effect]) -> None:
+        scale = self.scale
+        ack = m.Ack(
+            session=record.session,
+            epoch=self.epoch,
+            boot=self._boot,
+            beat=beat,
+            seq=record.seq,
+            interval=self._timing.heartbeat * scale,
+            timeout=self._timing.timeout * scale,
+        )
+        out.append(Reply(record.peer, ack))
+
+    def change(
+        self, peer: Hashable, change: m.InventoryChange, now: float, out: list[Effect]
+    ) -> None:
+        """Part of the inventory has changed."""
+        record = self._known(peer, change.session, out)
+        if record is None:
+            return
+        self._hear(record, now)
+        if change.seq <= record.seq:
+            self._ack(record, 0, out)
+            return
+        if record.worker in self._pending:
+            return  # it is repeated until it is acknowledged
+        admitted = admit(change.claims)
+        if change.base != record.seq or admitted.refused or record.refused:
+            out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
+            return
+        self._decide(record.worker, peer, change, admitted, record, out)
+
+    def _apply(
+        self,
+        pending: _Pending,
+        change: m.InventoryChange,
+        decisions: tuple[Decision, ...],
+        now: float,
+        out: list[Effect],
+    ) -> None:
+        record = pending.record
+        if record is None or self._registry.sessions.get(change.session) is not record:
+            self.stale += 1
+            return
+        admitted = pending.admitted
+        changed = zip(admitted.claims, admitted.digests, decisions, strict=True)
+        self.touched += self._registry.change(record, changed, change.removed, change.seq)
+        if record.digest != change.digest:
+            out.append(Reply(record.peer, m.Resync(record.session, self.epoch, self._boot)))
+            return
+        self._ack(record, 0, out)
+
+    def goodbye(self, peer: Hashable, bye: m.Goodbye, out: list[Effect]) -> None:
+        """A worker stops on purpose: it is gone from the view at once."""
+        record = self._registry.sessions.get(bye.session)
+        if record is None or record.peer != peer:
+            self.stale += 1
+            return
+        self.remove(record.worker)
+        out.append(Emit(WorkerLeft(record.worker, bye.reason)))
+
+    # --- ends ---
+
+    def remove(self, worker: str) -> None:
+        """Forget a worker that left or is lost."""
+        record = self._registry.workers.get(worker)
+        if record is None:
+            return
+        self._peers.pop(record.peer, None)
+        pending = self._pending.get(worker)
+        if pending is not None and pending.record is record:
+            del self._pending[worker]
+            self._tickets.pop(pending.ticket, None)
+        self._liveness.forget(worker)
+        self.touched += self._registry.remove(worker)
+
+    def peer_gone(self, peer: Hashable) -> WorkerRecord | None:
+        """A peer cannot be reached; the record of the worker that it was, if any."""
+        self._intake.forget(peer)
+        session = self._peers.pop(peer, None)
+        return None if session is None else self._registry.sessions.get(session)
+
+    def expire(self, now: float) -> None:
+        """Drop registrations that stopped half way."""
+        self._intake.expire(now)
+
+    def peers(self) -> list[Hashable]:
+        """All registered workers' peers."""
+        return [record.peer for record in self._registry.workers.values()]
+
+    def reject(self, peer: Hashable, code: str, reason: str, out: list[Effect]) -> None:
+        """Turn a message away, with the reason."""
+        reason = reason[: self._limits.reason]
+        out.append(Reply(peer, m.Rejected(code, reason, self.epoch, self._boot)))
+        out.append(Emit(PeerRejected(code, reason)))

@@ -1,0 +1,229 @@
+"""Who is registered with what: one record a worker, and the replicas judged from them.
+
+Each worker's records are swapped in one step. The judged replicas are an index that is kept
+up to date for the replicas concerned; it equals a judgement of everything from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from zrecover.core.admission import Refused
+from zrecover.core.judge import Candidate, judge
+from zrecover.core.view import ModelView, ReplicaView
+from zrecover.ids import Session
+from zrecover.model import Decision, WorkerState
+from zrecover.wire.messages import Claim, Key, Register
+
+__all__ = ["Registry", "WorkerRecord"]
+
+
+@dataclass(slots=True)
+class WorkerRecord:
+    """One registered worker. Owned by the registry; changed only through it."""
+
+    worker: str
+    incarnation: int
+    pid: int
+    host_boot: str
+    address: str
+    peer: Hashable
+    session: Session
+    attempt: int
+    seq: int
+    digest: int
+    last_heard: float
+    claims: dict[Key, Claim] = field(default_factory=dict)
+    decisions: dict[Key, Decision] = field(default_factory=dict)
+    digests: dict[Key, int] = field(default_factory=dict)
+    replayed: set[Key] = field(default_factory=set)
+    refused: tuple[Refused, ...] = ()
+    state: WorkerState = WorkerState.ALIVE
+    busy_for: float = 0.0
+
+    @classmethod
+    def of(cls, head: Register, peer: Hashable, session: Session, now: float) -> WorkerRecord:
+        """The record that a registration begins, without its claims."""
+        return cls(
+            worker=head.worker,
+            incarnation=head.incarnation,
+            pid=head.pid,
+            host_boot=head.host_boot,
+            address=head.address,
+            peer=peer,
+            session=session,
+            attempt=head.attempt,
+            seq=head.seq,
+            digest=head.digest,
+            last_heard=now,
+        )
+
+    def candidate(self, key: Key) -> Candidate:
+        """The claim as the judge sees it."""
+        return Candidate(
+            worker=self.worker,
+            incarnation=self.incarnation,
+            address=self.address,
+            suspect=self.state is not WorkerState.ALIVE,
+            claim=self.claims[key],
+            decision=self.decisions[key],
+            replayed=key in self.replayed,
+        )
+
+
+class Registry:
+    """All records, by worker and by session, with the replicas judged from them."""
+
+    def __init__(self) -> None:
+        self.workers: dict[str, WorkerRecord] = {}
+        self.sessions: dict[Session, WorkerRecord] = {}
+        self.replicas: dict[str, ReplicaView] = {}
+        self._claims: dict[str, dict[tuple[str, int], Candidate]] = {}
+        self._models: dict[str, dict[str, None]] = {}
+        self._model_views: dict[str, ModelView] = {}
+
+    def swap(self, record: WorkerRecord) -> list[str]:
+        """Put `record` in the place of the worker's old one; the uids it concerns."""
+        old = self.workers.get(record.worker)
+        if old is not None:
+            self.sessions.pop(old.session, None)
+        self.workers[record.worker] = record
+        self.sessions[record.session] = record
+        return self._reindex(old, record)
+
+    def change(
+        self,
+        record: WorkerRecord,
+        claims: Iterable[tuple[Claim, int, Decision]],
+        removed: Iterable[Key],
+        seq: int,
+    ) -> list[str]:
+        """Apply what has changed in a worker's inventory, up to version `seq`."""
+        touched: dict[str, None] = {}
+        for key in removed:
+            if key in record.claims:
+                del record.claims[key], record.decisions[key]
+                record.digest ^= record.digests.pop(key)
+                record.replayed.discard(key)
+                self._drop(record.worker, key)
+                touched[key.uid] = None
+        for claim, digest, decision in claims:
+            key = Key(claim.uid, claim.shard)
+            record.digest ^= record.digests.get(key, 0) ^ digest
+            record.claims[key], record.decisions[key] = claim, decision
+            record.digests[key] = digest
+            self._put(record, key)
+            touched[key.uid] = None
+        record.seq = seq
+        return self._judge(touched)
+
+    def remove(self, worker: str) -> list[str]:
+        """Forget a worker and all it claimed; the uids that this concerns."""
+        record = self.workers.pop(worker, None)
+        if record is None:
+            return []
+        self.sessions.pop(record.session, None)
+        return self._reindex(record, None)
+
+    def set_state(self, record: WorkerRecord, state: WorkerState) -> list[str]:
+        """Say how alive a worker is; the uids that this concerns."""
+        record.state = state
+        for key in record.claims:
+            self._put(record, key)
+        return self._judge(dict.fromkeys(key.uid for key in record.claims))
+
+    def clear(self) -> list[str]:
+        """Forget everybody; all uids that were known."""
+        uids = list(self.replicas)
+        self.workers.clear()
+        self.sessions.clear()
+        self.replicas.clear()
+        self._claims.clear()
+        self._models.clear()
+        self._model_views.clear()
+        return uids
+
+    # --- reading ---
+
+    def model(self, name: str) -> ModelView | None:
+        """One model with its replicas in order, None if nobody claims any."""
+        uids = self._models.get(name)
+        if uids is None:
+            return None
+        view = self._model_views.get(name)
+        if view is None:
+            replicas = sorted((self.replicas[uid] for uid in uids), key=lambda r: r.index)
+            desired = [r.desired for r in replicas if r.desired is not None]
+            view = ModelView(name, tuple(replicas), max(desired, default=None))
+            self._model_views[name] = view
+        return view
+
+    def models(self) -> Iterator[ModelView]:
+        """All models, by name."""
+        for name in sorted(self._models):
+            model = self.model(name)
+            if model is not None:
+                yield model
+
+    def replayed(self) -> list[str]:
+        """Replicas that came back by a registration and were accepted."""
+        return sorted(
+            uid
+            for uid, claims in self._claims.items()
+            if any(c.replayed and c.accepted for c in claims.values())
+        )
+
+    def recomputed(self) -> dict[str, ReplicaView]:
+        """All replicas judged anew from the records alone; equals `replicas`."""
+        claims: dict[str, list[Candidate]] = {}
+        for record in self.workers.values():
+            for key in record.claims:
+                claims.setdefault(key.uid, []).append(record.candidate(key))
+        return {uid: judge(uid, candidates) for uid, candidates in claims.items()}
+
+    # --- the index ---
+
+    def _reindex(self, old: WorkerRecord | None, new: WorkerRecord | None) -> list[str]:
+        touched: dict[str, None] = {}
+        if old is not None:
+            for key in old.claims:
+                self._drop(old.worker, key)
+                touched[key.uid] = None
+        if new is not None:
+            for key in new.claims:
+                self._put(new, key)
+                touched[key.uid] = None
+        return self._judge(touched)
+
+    def _put(self, record: WorkerRecord, key: Key) -> None:
+        self._claims.setdefault(key.uid, {})[record.worker, key.shard] = record.candidate(key)
+
+    def _drop(self, worker: str, key: Key) -> None:
+        claims = self._claims[key.uid]
+        del claims[worker, key.shard]
+        if not claims:
+            del self._claims[key.uid]
+
+    def _judge(self, uids: Iterable[str]) -> list[str]:
+        """Judge these replicas anew; those of them that have really changed."""
+        changed = []
+        for uid in uids:
+            claims = self._claims.get(uid)
+            after = judge(uid, claims.values()) if claims else None
+            before = self.replicas.get(uid)
+            if after == before:
+                continue
+            changed.append(uid)
+            if after is not None:
+                self.replicas[uid] = after
+                self._models.setdefault(after.model, {})[uid] = None
+                self._model_views.pop(after.model, None)
+            elif before is not None:
+                del self.replicas[uid]
+                uids_of = self._models[before.model]
+                del uids_of[uid]
+                self._model_views.pop(before.model, None)
+                if not uids_of:
+                    del self._models[before.model]
+        return changed

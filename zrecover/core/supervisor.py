@@ -1,0 +1,420 @@
+"""A supervisor: it leads when discovery says so, and knows where everything is.
+
+Its memory dies with it. What it believes is a function of what the registered workers said
+last and of the verdicts on that. A new epoch ends all sessions; being superseded is final.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from zrecover.config import LIMITS, Limits, Timing
+from zrecover.core.audience import Audience, chunks, route_row
+from zrecover.core.effects import Effect, Emit, Reply
+from zrecover.core.events import (
+    EpochGranted,
+    MassLossEnded,
+    MassLossSuspected,
+    RecoveryCompleted,
+    StoodBy,
+    SupervisorStalled,
+    SupervisorSuperseded,
+    WorkerLost,
+    WorkerReturned,
+    WorkerSuspected,
+)
+from zrecover.core.inputs import Decided, FromPeer, PeerGone, Received, Start, Stop, Tick
+from zrecover.core.liveness import Liveness
+from zrecover.core.recovery import Recovery
+from zrecover.core.registrar import Registrar
+from zrecover.core.registry import Registry
+from zrecover.core.reign import Candidacy, Reign
+from zrecover.core.status import status_of
+from zrecover.core.table import Table
+from zrecover.core.view import SupervisorState, View, WorkerView
+from zrecover.ids import RouteVersion
+from zrecover.model import WorkerState
+from zrecover.wire import messages as m
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from random import Random
+
+__all__ = ["SUPERVISOR_TABLE", "SupervisorCore", "SupervisorInput"]
+
+
+class SupervisorInput(StrEnum):
+    """What moves a supervisor."""
+
+    HELD_BACK = "HELD_BACK"
+    GRANTED = "GRANTED"
+    COMPLETED = "COMPLETED"
+    OVERTAKEN = "OVERTAKEN"
+    STOP = "STOP"
+
+
+_S, _I = SupervisorState, SupervisorInput
+SUPERVISOR_TABLE: Table[SupervisorState, SupervisorInput] = Table(
+    "supervisor",
+    _S.SEEKING,
+    {
+        (_S.SEEKING, _I.HELD_BACK): _S.STANDBY,
+        (_S.SEEKING, _I.GRANTED): _S.RECOVERING,
+        (_S.STANDBY, _I.GRANTED): _S.RECOVERING,
+        (_S.RECOVERING, _I.GRANTED): _S.RECOVERING,
+        (_S.SERVING, _I.GRANTED): _S.RECOVERING,
+        (_S.RECOVERING, _I.COMPLETED): _S.SERVING,
+        (_S.SEEKING, _I.OVERTAKEN): _S.SUPERSEDED,
+        (_S.STANDBY, _I.OVERTAKEN): _S.SUPERSEDED,
+        (_S.RECOVERING, _I.OVERTAKEN): _S.SUPERSEDED,
+        (_S.SERVING, _I.OVERTAKEN): _S.SUPERSEDED,
+        (_S.SEEKING, _I.STOP): _S.STOPPED,
+        (_S.STANDBY, _I.STOP): _S.STOPPED,
+        (_S.RECOVERING, _I.STOP): _S.STOPPED,
+        (_S.SERVING, _I.STOP): _S.STOPPED,
+    },
+)
+_LEADING = frozenset({_S.RECOVERING, _S.SERVING})
+_PUSH_EVERY = 0.01
+_STALL = 1.0
+
+
+class SupervisorCore:
+    """Inputs: Start, Tick, LinkUp/LinkDown/Received (discovery's link), FromPeer, PeerGone,
+    Decided, Stop. Answers to workers and clients are `Reply` effects.
+
+    `handle` must be called at least every half second (`next_deadline` says so), so that a
+    longer gap shows that the process itself stood still.
+    """
+
+    def __init__(
+        self,
+        discovery: str,
+        candidacy: Candidacy,
+        timing: Timing,
+        rng: Random,
+        *,
+        expect_workers: int | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.state = SUPERVISOR_TABLE.initial
+        self.leader = ""
+        """Boot of the one that leads while this one does not."""
+        self.registry = Registry()
+        self.reign = Reign(discovery, candidacy, timing, rng)
+        self.recovery = Recovery(timing.recovery_window, expect_workers)
+        self.audience = Audience(limits)
+        self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
+        self.registrar = Registrar(
+            candidacy.cluster, candidacy.boot, timing, self.registry, self.liveness, limits
+        )
+        self._cluster, self._boot = candidacy.cluster, candidacy.boot
+        self._timing, self._limits = timing, limits
+        self._tick_at: float | None = None
+        self._push_at: float | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this reign; 0 before the first grant."""
+        return self.registrar.epoch
+
+    @property
+    def leading(self) -> bool:
+        """True while it is the supervisor."""
+        return self.state in _LEADING
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `Tick` is due at the latest."""
+        times = [self.reign.next_deadline, self._tick_at, self._push_at]
+        if self.leading:
+            times += [
+                self.recovery.next_deadline,
+                self.liveness.next_deadline,
+                self.registrar.next_deadline,
+            ]
+        return min((t for t in times if t is not None), default=None)
+
+    def handle(self, input: object, now: float) -> list[Effect]:
+        """Take one input; return what is to be done, in order."""
+        out: list[Effect] = []
+        if self.state in (SupervisorState.SUPERSEDED, SupervisorState.STOPPED):
+            return out
+        stalled = self.liveness.stalled(now)
+        if stalled and self.leading:
+            out.append(Emit(SupervisorStalled(stalled)))
+            out += self.reign.announce(now)
+        match input:
+            case FromPeer(peer, message):
+                self._from_peer(peer, message, now, out)
+            case PeerGone(peer):
+                self.audience.forget(peer)
+                record = self.registrar.peer_gone(peer)
+                if record is not None and record.state is WorkerState.ALIVE:
+                    self._suspect(record.worker, now, out)
+            case Decided(ticket, decisions):
+                self.registrar.decided(ticket, decisions, now, out)
+            case Received(link, message) if link == self.reign.link:
+                self._from_discovery(message, now, out)
+            case Stop():
+                self._stop(out)
+            case Start() | Tick():
+                self._tick_at = now + _STALL / 2
+                out += self.reign.handle(input, now)
+            case _:
+                out += self.reign.handle(input, now)
+        if self.leading:
+            self._run(now, out)
+        return out
+
+    # --- discovery ---
+
+    def _from_discovery(self, message: m.Message, now: float, out: list[Effect]) -> None:
+        if not isinstance(message, m.FromDiscoveryToSupervisor):
+            return
+        self.reign.heard(now)
+        match message:
+            case m.Granted(cluster=self._cluster, boot=self._boot):
+                if message.epoch != self.reign.held or not self.leading:
+                    self._begin(message.epoch, now, out)
+            case m.Standby(cluster=self._cluster, boot=self._boot):
+                if self._move(SupervisorInput.HELD_BACK):
+                    out.append(Emit(StoodBy(self._boot, message.leader)))
+                self.leader = message.leader
+            case m.Challenge(cluster=self._cluster, boot=self._boot):
+                out += self.reign.announce(now, challenge=message.nonce)
+            case m.Superseded(cluster=self._cluster, boot=self._boot):
+                if self._move(SupervisorInput.OVERTAKEN):
+                    self.leader = message.leader
+                    event = SupervisorSuperseded(self._boot, message.leader, message.epoch)
+                    out.append(Emit(event))
+                    out += self.reign.end(withdraw=False)
+            case m.Rejected():
+                self.reign.why = f"discovery rejects it ({message.code}): {message.reason}"
+            case _:
+                pass
+
+    def _begin(self, epoch: int, now: float, out: list[Effect]) -> None:
+        if epoch < self.epoch or not self._move(SupervisorInput.GRANTED):
+            return
+        self.reign.held = epoch
+        self.leader = self._boot
+        self.registrar.begin(epoch)
+        self.audience = Audience(self._limits)
+        self.registrar.touched.clear()
+        self.recovery.begin(now)
+        out.append(Emit(EpochGranted(self._boot, epoch)))
+
+    def _move(self, input: SupervisorInput) -> bool:
+        after = SUPERVISOR_TABLE.next(self.state, input)
+        if after is None:
+            return False
+        self.state = after
+        return True
+
+    def _stop(self, out: list[Effect]) -> None:
+        leading = self.leading
+        self._move(SupervisorInput.STOP)
+        if leading:
+            message = m.Restarting(self.epoch, self._boot, 0.0)
+            peers = [*self.registrar.peers(), *self.audience.clients]
+            out += [Reply(peer, message) for peer in peers]
+        out += self.reign.end(withdraw=True)
+
+    # --- workers and clients ---
+
+    def _from_peer(self, peer: Hashable, message: m.Message, now: float, out: list[Effect]) -> None:
+        if isinstance(message, m.Register | m.Routes | m.Query):
+            if message.cluster != self._cluster:
+                reason = f"this is cluster {self._cluster!r}, not {message.cluster!r}"
+                self.registrar.reject(peer, "cluster", reason, out)
+                return
+        if not self.leading and not isinstance(message, m.Query):
+            out.append(Reply(peer, m.Busy(self.epoch, self._boot, 0.2)))
+            return
+        if isinstance(message, m.Register | m.Routes) and message.epoch > self.epoch:
+            if self.reign.believable(message.epoch):
+                out += self.reign.ask_above(message.epoch, now)
+                out.append(Reply(peer, m.Busy(self.epoch, self._boot, 0.1)))
+                return
+            reason = f"epoch {message.epoch} is years ahead of the clock"
+            self.registrar.reject(peer, "epoch", reason, out)
+            return
+        match message:
+            case m.Heartbeat():
+                back = self.registrar.heartbeat(peer, message, now, out)
+                if back is not None:
+                    out.append(Emit(WorkerReturned(back.worker)))
+            case m.Register():
+                self.registrar.register(peer, message, now, out)
+            case m.InventoryChange():
+                self.registrar.change(peer, message, now, out)
+            case m.Goodbye():
+                self.registrar.goodbye(peer, message, out)
+            case m.Routes():
+                self._routes(peer, message, now, out)
+            case m.Query():
+                self._query(peer, message, now, out)
+            case _:
+                pass
+
+    def _routes(self, peer: Hashable, ask: m.Routes, now: float, out: list[Effect]) -> None:
+        since = ask.since
+        number = since.n if since is not None and since.epoch == self.epoch else -1
+        if not self.audience.hear(peer, ask.client, max(number, 0), now):
+            out.append(Reply(peer, m.Busy(self.epoch, self._boot, 1.0)))
+        elif number < 0 or not self.audience.knows(number):
+            self._whole_table(peer, out)
+        else:
+            self._changes(peer, number, out, heartbeat=True)
+
+    def _whole_table(self, peer: Hashable, out: list[Effect]) -> None:
+        rows = [route_row(replica) for replica in self.registry.replicas.values()]
+        parts = list(chunks(rows, self._limits))
+        for number, part in enumerate(parts):
+            table = m.RouteTable(
+                epoch=self.epoch,
+                boot=self._boot,
+                version=RouteVersion(self.epoch, self.audience.number),
+                complete=self.state is SupervisorState.SERVING,
+                seen=self.recovery.seen,
+                expected=self.recovery.expect_workers,
+                interval=self._timing.heartbeat * self.registrar.scale,
+                timeout=self._timing.timeout * self.registrar.scale,
+                part=number,
+                last=number == len(parts) - 1,
+                rows=part,
+            )
+            out.append(Reply(peer, table))
+        self.audience.clients[peer].at = self.audience.number
+
+    def _changes(
+        self, peer: Hashable, base: int, out: list[Effect], *, heartbeat: bool = False
+    ) -> None:
+        uids = self.audience.since(base)
+        present = [uid for uid in uids if uid in self.registry.replicas]
+        gone = [uid for uid in uids if uid not in self.registry.replicas]
+        parts = list(chunks([route_row(self.registry.replicas[uid]) for uid in present]))
+        if len(parts) > 1 or len(gone) > self._limits.rows_per_part:
+            self._whole_table(peer, out)
+            return
+        if uids or heartbeat or base < self.audience.number:
+            change = m.RouteChange(
+                epoch=self.epoch,
+                boot=self._boot,
+                base=RouteVersion(self.epoch, base),
+                version=RouteVersion(self.epoch, self.audience.number),
+                complete=self.state is SupervisorState.SERVING,
+                seen=self.recovery.seen,
+                expected=self.recovery.expect_workers,
+                interval=self._timing.heartbeat * self.registrar.scale,
+                timeout=self._timing.timeout * self.registrar.scale,
+                rows=parts[0],
+                gone=tuple(gone),
+            )
+            out.append(Reply(peer, change))
+        self.audience.clients[peer].at = self.audience.number
+
+    def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
+        if query.what != "status":
+            reason = f"no query {query.what!r}; there is: status"
+            self.registrar.reject(peer, "query", reason, out)
+            return
+        text = msgspec.json.encode(status_of(self.view(now)))
+        step = self._limits.part_bytes
+        for number, start in enumerate(range(0, len(text), step)):
+            body = text[start : start + step]
+            last = start + step >= len(text)
+            result = m.Result(self.epoch, self._boot, query.nonce, number, last, body)
+            out.append(Reply(peer, result))
+
+    # --- time ---
+
+    def _run(self, now: float, out: list[Effect]) -> None:
+        self.registrar.expire(now)
+        self._expire(now, out)
+        for worker in self.registrar.returned:
+            self.recovery.returned(worker)
+            self.audience.bump()
+        self.registrar.returned.clear()
+        self.audience.touch(self.registrar.touched, self.registry.replicas.__contains__)
+        self.registrar.touched.clear()
+        if self.recovery.check(now) and self._move(SupervisorInput.COMPLETED):
+            self.audience.bump()
+            report = self.recovery.report(self.registry, now)
+            event = RecoveryCompleted(
+                str(report.confidence), report.seconds, len(report.seen), len(report.restored)
+            )
+            out.append(Emit(event))
+        self.reign.spread = self.registrar.spread
+        self._push(now, out)
+
+    def _expire(self, now: float, out: list[Effect]) -> None:
+        at = self.liveness.next_deadline
+        if at is None or at > now:
+            return
+        scale = self.registrar.scale
+        self.liveness.timeout = self._timing.timeout * scale
+        self.liveness.lost_after = self._timing.lost_after * scale
+        braked = self.liveness.braked
+        due = self.liveness.due(now, self.registry.workers)
+        for record in due.suspect:
+            self._suspect(record.worker, now, out)
+        for record in due.lost:
+            out.append(Emit(WorkerLost(record.worker, now - record.last_heard)))
+            self.registrar.remove(record.worker)
+        if due.braked != braked:
+            event = MassLossSuspected if due.braked else MassLossEnded
+            out.append(Emit(event(due.silent, due.roster)))
+
+    def _suspect(self, worker: str, now: float, out: list[Effect]) -> None:
+        record = self.registry.workers[worker]
+        self.liveness.suspect(record, now)
+        self.registrar.touched += self.registry.set_state(record, WorkerState.SUSPECT)
+        out.append(Emit(WorkerSuspected(worker, now - record.last_heard)))
+
+    def _push(self, now: float, out: list[Effect]) -> None:
+        """Tell clients what has changed, at most every ten milliseconds."""
+        if not self.audience.waiting:
+            self._push_at = None
+            return
+        if self._push_at is None:
+            self._push_at = now + _PUSH_EVERY
+        if self._push_at > now:
+            return
+        self._push_at = None
+        self.audience.expire(now - 4 * self._timing.timeout * self.registrar.scale)
+        for peer, client in self.audience.behind():
+            if self.audience.knows(client.at):
+                self._changes(peer, client.at, out)
+            else:
+                self._whole_table(peer, out)
+
+    def view(self, now: float) -> View:
+        """What it believes now, as immutable records."""
+        workers = {
+            record.worker: WorkerView(
+                id=record.worker,
+                incarnation=record.incarnation,
+                state=record.state,
+                address=record.address,
+                pid=record.pid,
+                busy_for=record.busy_for,
+                replicas=tuple(dict.fromkeys(key.uid for key in record.claims)),
+            )
+            for record in sorted(self.registry.workers.values(), key=lambda r: r.worker)
+        }
+        return View(
+            state=self.state,
+            epoch=self.epoch,
+            boot=self._boot,
+            internal=self.reign.candidacy.endpoints[0],
+            version=self.audience.number,
+            mass_loss=self.liveness.braked,
+            workers=workers,
+            models={model.name: model for model in self.registry.models()},
+            recovery=self.recovery.report(self.registry, now),
+        )

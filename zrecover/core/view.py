@@ -1,0 +1,212 @@
+"""What the supervisor believes, as immutable records that anybody may keep and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from zrecover.ids import Launch
+from zrecover.model import Verdict, WorkerState
+
+__all__ = [
+    "Confidence",
+    "Conflict",
+    "ModelView",
+    "RecoveryReport",
+    "ReplicaStatus",
+    "ReplicaView",
+    "ShardView",
+    "Skipped",
+    "SupervisorState",
+    "View",
+    "WorkerView",
+]
+
+
+class SupervisorState(StrEnum):
+    """Where a supervisor is in its life."""
+
+    SEEKING = "SEEKING"
+    """It has not heard from discovery yet."""
+    STANDBY = "STANDBY"
+    """Another one leads; this one waits."""
+    RECOVERING = "RECOVERING"
+    """It leads; workers are still coming back."""
+    SERVING = "SERVING"
+    """It leads, and its view is complete."""
+    SUPERSEDED = "SUPERSEDED"
+    """Another one took over. Final."""
+    STOPPED = "STOPPED"
+    """It stopped on purpose. Final."""
+
+
+class ReplicaStatus(StrEnum):
+    """What the supervisor makes of a replica."""
+
+    READY = "READY"
+    """All shards of one launch are there and ready: it is routed."""
+    LOADING = "LOADING"
+    """Complete, but some shard is still being loaded."""
+    STOPPING = "STOPPING"
+    """Some shard takes nothing new."""
+    INCOMPLETE = "INCOMPLETE"
+    """Some shard of the launch is missing."""
+    HELD = "HELD"
+    """Kept, but a plugin said to neither route nor count it."""
+    REFUSED = "REFUSED"
+    """A plugin, or the rules, refused it."""
+
+
+class Confidence(StrEnum):
+    """From what evidence a recovery was called complete, strongest first."""
+
+    JOURNAL = "journal"
+    ROSTER = "roster"
+    COUNT = "count"
+    WINDOW = "window"
+    QUIET = "quiet"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """Where one shard is."""
+
+    shard: int
+    worker: str
+    incarnation: int
+    address: str
+    state: str
+    suspect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A claim that lost against another one of the same replica; it goes on serving."""
+
+    uid: str
+    shard: int
+    worker: str
+    rule: str
+    """`duplicate` (an older launch), `split` (same launch and shard) or `mixed` (n_worker)."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A claim that was not restored: its verdict is REFUSE or HOLD."""
+
+    uid: str
+    worker: str
+    reason: str
+    plugin: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """One replica, judged from all claims on it."""
+
+    uid: str
+    model: str
+    index: int
+    kind: str
+    n_worker: int
+    launch: Launch
+    state: ReplicaStatus
+    shards: tuple[ShardView, ...]
+    verdict: Verdict
+    reason: str
+    """Why it is not routed, or not restored in full; empty if it is."""
+    plugin: str
+    created_ts: int
+    version: str | None = None
+    abilities: tuple[str, ...] = ()
+    name: str | None = None
+    label: str | None = None
+    desired: int | None = None
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def routes(self) -> bool:
+        """True where requests may be sent to it."""
+        return self.state is ReplicaStatus.READY
+
+    @property
+    def status(self) -> bool:
+        """True where its status records are restored too."""
+        return self.verdict is Verdict.FULL
+
+    @property
+    def suspect(self) -> bool:
+        """True where some worker of it is silent: the last choice."""
+        return any(shard.suspect for shard in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """One model: its replicas by index. Ids may be sparse."""
+
+    name: str
+    replicas: tuple[ReplicaView, ...]
+    desired: int | None
+
+    @property
+    def ready(self) -> int:
+        """How many of its replicas are routed."""
+        return sum(replica.routes for replica in self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """One worker, as last heard."""
+
+    id: str
+    incarnation: int
+    state: WorkerState
+    address: str
+    pid: int
+    busy_for: float
+    """For how long its event loop has not come round, in seconds."""
+    replicas: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """How a recovery went, or goes. `confidence` is None until it is complete."""
+
+    expect_workers: int | None = None
+    expected: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    confidence: Confidence | None = None
+    seconds: float = 0.0
+    """From the granted epoch to completion, or to now."""
+
+    @property
+    def complete(self) -> bool:
+        """True once the recovery has ended."""
+        return self.confidence is not None
+
+
+_NO_MODELS: Mapping[str, ModelView] = MappingProxyType({})
+_NO_WORKERS: Mapping[str, WorkerView] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything at one moment. A newer view has a greater `(epoch, version)`."""
+
+    state: SupervisorState = SupervisorState.SEEKING
+    epoch: int = 0
+    boot: str = ""
+    internal: str = ""
+    version: int = 0
+    mass_loss: bool = False
+    """Too many workers are silent at once: nobody is removed until they return."""
+    workers: Mapping[str, WorkerView] = field(default=_NO_WORKERS)
+    models: Mapping[str, ModelView] = field(default=_NO_MODELS)
+    recovery: RecoveryReport = field(default_factory=RecoveryReport)
