@@ -9,6 +9,8 @@ IMMEDIATE=1 libzmq throws away what was received but not read yet when the conne
 peer's last words (why it leaves, its last reply) would be lost; that nothing is queued for nobody
 is seen to by `Dealer.send` instead. And RECONNECT_IVL is its maximum instead of -1: both make one
 try only, but -1 also drops the unread messages, and is silent where a try could not even begin.
+Both ends ping: a peer's TTL is not enough, because libzmq forgets it at each message that is no
+ping, so that a client which froze after a message would never be noticed.
 """
 
 from __future__ import annotations
@@ -83,20 +85,30 @@ _CONNECTING = (
 )
 
 _HEARTBEATS = {
+    Role.CONTROL_ROUTER: (
+        Option("HEARTBEAT_IVL", 5000, "seldom: there may be 10,000 peers, whose pings come too"),
+        Option("HEARTBEAT_TIMEOUT", 10_000, "gives back the descriptor of a frozen peer"),
+    ),
+    Role.DATA_ROUTER: (
+        Option("HEARTBEAT_IVL", 500, "no work goes on for a client that is frozen"),
+        Option("HEARTBEAT_TIMEOUT", 1500, "gives back its descriptor and its queue"),
+    ),
     Role.CONTROL_DEALER: (
         Option("HEARTBEAT_IVL", 1000, "finds half-open connections; liveness is our own beats'"),
         Option("HEARTBEAT_TIMEOUT", 3000, "above the time-out of our own heartbeats"),
-        Option("HEARTBEAT_TTL", 3000, "the ROUTER gives up a frozen peer's descriptor as well"),
+        Option(
+            "HEARTBEAT_TTL", 3000, "where a ping came last, the ROUTER notices a frozen peer sooner"
+        ),
     ),
     Role.DISCOVERY_REQ: (
         Option("HEARTBEAT_IVL", 500, "a held question has no beats of its own"),
         Option("HEARTBEAT_TIMEOUT", 1500, "a frozen discovery is left for another one"),
-        Option("HEARTBEAT_TTL", 1500, "a frozen asker's held question is given up"),
+        Option("HEARTBEAT_TTL", 1500, "a frozen asker is noticed sooner"),
     ),
     Role.DATA_DEALER: (
         Option("HEARTBEAT_IVL", 300, "a frozen worker is otherwise never seen"),
         Option("HEARTBEAT_TIMEOUT", 900, "three unanswered pings"),
-        Option("HEARTBEAT_TTL", 900, "a worker stops working for a frozen client"),
+        Option("HEARTBEAT_TTL", 900, "where a ping came last, the ROUTER notices sooner"),
     ),
 }
 
@@ -121,7 +133,7 @@ def options_for(role: Role, limits: Limits, timing: Timing) -> tuple[Option, ...
         Option("HANDSHAKE_IVL", handshake, "a peer that never speaks is given up; default 30 s"),
     )
     if role.listens:
-        return _COMMON + _ROUTER + sized
+        return _COMMON + _ROUTER + sized + _HEARTBEATS[role]
     connect = Option("CONNECT_TIMEOUT", handshake, "dropped SYNs; the system would wait 127 s")
     return _COMMON + _CONNECTING + (connect,) + sized + _HEARTBEATS[role]
 

@@ -79,6 +79,10 @@ class Poller(Generic[K]):
         timeout = -1 if timeout_s is None else max(0, math.ceil(timeout_s * 1000))
         if any(isinstance(source, OwnedSocket) and source.closed for source in self._handles):
             self._prune()
+        if not self._keys:
+            # libzmq would return at once, and its caller would spin.
+            select.select([], [], [], timeout_s if timeout_s is None else max(0.0, timeout_s))
+            return []
         try:
             ready = self._poller.poll(timeout)
         except InterruptedError:
