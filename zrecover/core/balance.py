@@ -7,7 +7,7 @@ change of the set: traffic does not fall back to the lowest uid when a table is 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
 from zrecover.wire.messages import RouteRow
@@ -82,7 +82,7 @@ class Balancer:
         rows: tuple[RouteRow, ...],
         now: float,
         *,
-        tried: Container[Place] = (),
+        tried: AbstractSet[Place] = frozenset(),
         replica: str | None = None,
     ) -> Target | None:
         """The next replica of `model` among its `rows`, or None where there is nothing to try.

@@ -149,7 +149,7 @@ class Finish(NamedTuple):
     """The end, once: an error for the caller, or the bytes of the reply. Neither: cancelled."""
 
     error: ZRecoverError | None = None
-    body: bytes = b""
+    body: bytes | None = None
 
 
 CallEffect: TypeAlias = Open | Write | Leave | Withdraw | Finish

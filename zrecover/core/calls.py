@@ -125,7 +125,7 @@ class CallCore:
             return []
         if now >= self._deadline:
             return self.tick(now)
-        self.state = CallState.WRITTEN
+        self.state = CALL_TABLE.rows[self.state, CallInput.UP]
         return [Write(id, target, self._deadline - now)]
 
     def down(self, id: int, reason: str, now: float) -> list[CallEffect]:
@@ -220,7 +220,7 @@ class CallCore:
         if target is not None:
             self._pause_until = None
             self.target, self.try_id = target, next(self._ids)
-            self.state = CallState.CHOSEN
+            self.state = CALL_TABLE.rows[self.state, CallInput.ROUTED]
             out.append(Open(self.try_id, target))
         elif not rows and self._source.status is RouteStatus.COMPLETE:
             self._step(CallInput.UNKNOWN)

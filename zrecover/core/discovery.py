@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Effect, Emit, Reply
+from zrecover.core.epochs import EPOCH_LIMIT
 from zrecover.core.events import PeerRejected
 from zrecover.core.held import HeldQuestions
 from zrecover.core.inputs import FromPeer, PeerGone, PeerLeft, Start, Stop, Tick
-from zrecover.core.lease import EPOCH_LIMIT, Lease
+from zrecover.core.lease import Lease
 from zrecover.wire.messages import Address_, Announce, NoSupervisor_, Rejected, Resolve, Withdraw
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ class DiscoveryCore:
     def leader(self, cluster: str) -> tuple[str, int] | None:
         """Boot and epoch of who leads `cluster`, or None."""
         lease = self._leases.get(cluster)
-        return None if lease is None or lease.holder is None else (lease.boot, lease.epoch)
+        if lease is None or lease.holder is None:
+            return None
+        return lease.holder.boot, lease.epochs.last
 
     def handle(self, input: DiscoveryInput, now: float) -> list[Effect]:
         """Take one input at `now`, which never runs backwards; say what is to be done.
@@ -129,7 +132,7 @@ class DiscoveryCore:
             )
             self._leases[message.cluster] = lease
             for question in self._held.of(message.cluster):
-                lease.saw(question.message.epoch)
+                lease.epochs.saw(question.message.epoch)
         return self._after(lease, lease.announce(peer, message, now))
 
     def _refusal(self, message: Announce) -> Rejected | None:
@@ -145,7 +148,7 @@ class DiscoveryCore:
     def _after(self, lease: Lease, effects: list[Effect]) -> list[Effect]:
         """Something happened to `lease`: answer who waited for it, note when it is due."""
         if lease.holder is not None:
-            for question in self._held.release(lease.cluster, lease.boot):
+            for question in self._held.release(lease.cluster, lease.holder.boot):
                 effects.append(self._answer(question.peer, question.message))
         due = lease.due
         if due is None:
@@ -176,8 +179,8 @@ class DiscoveryCore:
         self._held.drop(peer)
         lease = self._leases.get(message.cluster)
         if lease is not None:
-            lease.saw(message.epoch)
-            if lease.holder is not None and lease.boot != message.not_boot:
+            lease.epochs.saw(message.epoch)
+            if lease.holder is not None and lease.holder.boot != message.not_boot:
                 return [self._answer(peer, message)]
         wait = min(message.wait_ms / 1000, self._timing.hold)
         full = len(self._held) >= self._limits.held_resolves
@@ -191,7 +194,7 @@ class DiscoveryCore:
         lease = self._leases.get(message.cluster)
         holder = None if lease is None or self._stopped else lease.holder
         if lease is None or holder is None:
-            epoch = 0 if lease is None else lease.highest
+            epoch = 0 if lease is None else lease.epochs.highest
             reason = self._why_nobody(message.cluster)
             return Reply(peer, NoSupervisor_(message.cluster, message.nonce, epoch, reason))
         announced = holder.message
@@ -200,7 +203,7 @@ class DiscoveryCore:
             Address_(
                 cluster=message.cluster,
                 nonce=message.nonce,
-                epoch=lease.epoch,
+                epoch=lease.epochs.last,
                 boot=holder.boot,
                 endpoints=announced.endpoints,
                 spread=announced.spread,

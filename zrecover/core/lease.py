@@ -1,8 +1,8 @@
-"""Who leads one cluster: the lease, its challenge, who stands by, and the epochs granted.
+"""Who leads one cluster: the lease, its challenge, and who stands by.
 
 At most one boot holds the lease. It loses it by being unreachable, by not answering a
 challenge while somebody waits, by letting it run out or by giving it back; never because
-somebody else merely asks. Epochs only grow, and no two boots ever get the same one.
+somebody else merely asks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from zrecover.core.effects import Effect, Emit, Reply
+from zrecover.core.epochs import Epochs
 from zrecover.core.events import LeaderChallenged, LeaderGone, LeaderGranted, StandbyJoined
 from zrecover.core.table import Table
 from zrecover.wire.messages import Announce, Challenge, Granted, Standby, Superseded
@@ -28,12 +29,6 @@ __all__ = ["LEASE_TABLE", "NOBODY", "Candidate", "Lease", "LeaseInput", "LeaseSt
 
 NOBODY = "-"
 """The leader that `Standby` names while nobody leads and the one of before is waited for."""
-
-EPOCH_LIMIT = 2**52
-"""Proposals from here on are refused: below it, granted epochs never leave the wire's range."""
-
-PLAUSIBLE = 10 * 366 * 86_400 * 1000
-"""An epoch this far (10 years in ms) above every proposal is corrupt."""
 
 STANDBYS = 64
 """How many may wait in line; more are told who leads and may try again."""
@@ -133,13 +128,8 @@ class Lease:
         self.state = LEASE_TABLE.initial
         self.holder: Candidate | None = None
         """Who leads; None exactly while the state is VACANT."""
-        self.epoch = 0
-        """The epoch that was granted last, to `boot`; 0 while none has been."""
-        self.boot = ""
-        self.highest = 0
-        """The highest epoch that anybody has seen, as far as we know."""
+        self.epochs = Epochs(proposed)
         self._timing, self._rng = timing, rng
-        self._proposed = proposed
         self._grace_until = grace_until
         self._standbys: dict[str, Candidate] = {}
         self._superseded: deque[str] = deque(maxlen=SUPERSEDED)
@@ -162,11 +152,6 @@ class Lease:
 
     # --- inputs ---
 
-    def saw(self, epoch: int) -> None:
-        """Somebody has seen `epoch`: grant only above it, unless it is corrupt."""
-        if epoch <= self._proposed + PLAUSIBLE:
-            self.highest = max(self.highest, epoch)
-
     def announce(self, peer: Hashable, message: Announce, now: float) -> list[Effect]:
         """A boot wants to lead, still does, or answers a challenge.
 
@@ -174,32 +159,22 @@ class Lease:
         """
         if message.boot in self._superseded:
             return [Reply(peer, self._superseded_by(message.boot))]
-        self._proposed = max(self._proposed, message.proposed)
+        self.epochs.propose(message.proposed)
         candidate = Candidate(peer, message, now, now + self._length(message))
         if self.holder is not None and self.holder.boot == message.boot:
-            return self._renew(self.holder, candidate, now)
-        self.saw(message.held)
-        if self.holder is None and (message.boot == self.boot or self._held(message)):
+            return self._renew(self.holder, candidate)
+        self.epochs.saw(message.held)
+        led_before = message.boot == self.epochs.boot or self.epochs.plausible(message.held) > 0
+        if self.holder is None and led_before:
             self._standbys.pop(message.boot, None)
             return self._grant(candidate)
-        effects = self._join(candidate)
-        if self.holder is None and not self._waiting_for_the_one_before(now):
-            candidate.told = True
-            effects += self._promote(now)
-        elif not candidate.told:
-            effects += self._challenge(f"{message.boot} wants to lead", now)
-        if self.holder is not candidate:
-            if self.state is not LeaseState.CHALLENGED:
-                candidate.told = True
-            if candidate.told:
-                effects.append(Reply(peer, self._standby(message.boot)))
-        return effects
+        return self._apply(candidate, now)
 
     def withdraw(self, boot: str, now: float) -> list[Effect]:
         """A boot does not want to lead any more."""
         self._standbys.pop(boot, None)
         if self.holder is not None and self.holder.boot == boot:
-            return self._vacate(LeaseInput.WITHDRAWN, "it withdrew", now)
+            return self._vacate(self.holder, LeaseInput.WITHDRAWN, "it withdrew", now)
         return []
 
     def gone(self, peer: Hashable, now: float) -> list[Effect]:
@@ -207,7 +182,7 @@ class Lease:
         for standby in [s for s in self._standbys.values() if s.peer == peer]:
             del self._standbys[standby.boot]
         if self.holder is not None and self.holder.peer == peer:
-            return self._vacate(LeaseInput.GONE, "it cannot be reached", now)
+            return self._vacate(self.holder, LeaseInput.GONE, "it cannot be reached", now)
         return []
 
     def probe(self, now: float) -> list[Effect]:
@@ -224,14 +199,14 @@ class Lease:
         if holder is None:
             return [] if self._waiting_for_the_one_before(now) else self._promote(now)
         if holder.until <= now:
-            return self._vacate(LeaseInput.EXPIRED, "its lease ran out", now)
+            return self._vacate(holder, LeaseInput.EXPIRED, "its lease ran out", now)
         if self.state is LeaseState.CHALLENGED:
             if self._challenge_until <= now:
                 if not self._standbys:
                     self._move(LeaseInput.SPARED)
                     return []
                 why = f"it did not answer a challenge within {self._timing.challenge:g} s"
-                return self._vacate(LeaseInput.SILENT, why, now)
+                return self._vacate(holder, LeaseInput.SILENT, why, now)
         elif self._standbys and self._doubt_at(holder) <= now:
             return self._challenge(f"silent for {now - holder.heard:.1f} s", now)
         return []
@@ -255,21 +230,30 @@ class Lease:
         self.state = after
         return True
 
-    def _join(self, candidate: Candidate) -> list[Effect]:
-        """Stand in line, in the place that it has or at the end.
+    def _apply(self, candidate: Candidate, now: float) -> list[Effect]:
+        """Somebody else wants to lead: into the line, and perhaps at once out of it.
 
-        `candidate.told` becomes true if it need not wait for the end of a challenge: because
-        it has been told before, or because the line is full and it may only try again.
+        It is told who leads when that is certain; a new one waits for the end of a challenge.
         """
+        effects: list[Effect] = []
         known = self._standbys.get(candidate.boot)
-        if known is None and len(self._standbys) >= STANDBYS:
+        new = known is None and len(self._standbys) < STANDBYS
+        if new or known is not None:
+            self._standbys[candidate.boot] = candidate
+        if self.holder is None and not self._waiting_for_the_one_before(now):
             candidate.told = True
-            return []
-        self._standbys[candidate.boot] = candidate
-        if known is not None:
-            candidate.told = known.told
-            return []
-        return [Emit(StandbyJoined(self.cluster, candidate.boot))]
+            effects += self._promote(now)
+        elif new:
+            effects += self._challenge(f"{candidate.boot} wants to lead", now)
+        if self.holder is candidate:
+            return effects
+        if new:
+            effects.append(Emit(StandbyJoined(self.cluster, candidate.boot)))
+        waits = new or (known is not None and not known.told)
+        candidate.told = not waits or self.state is not LeaseState.CHALLENGED
+        if candidate.told:
+            effects.append(Reply(candidate.peer, self._standby(candidate.boot)))
+        return effects
 
     def _promote(self, now: float) -> list[Effect]:
         """The lease is vacant: the first in line gets it."""
@@ -283,25 +267,26 @@ class Lease:
     def _grant(self, candidate: Candidate) -> list[Effect]:
         """The lease is vacant: `candidate` gets it."""
         self._move(LeaseInput.GRANTED)
-        epoch = self._epoch_for(candidate.message)
-        if self.boot and self.boot != candidate.boot:
-            self._superseded.append(self.boot)
-        self.holder, self.boot, self.epoch, self.highest = candidate, candidate.boot, epoch, epoch
+        if self.epochs.boot not in ("", candidate.boot):
+            self._superseded.append(self.epochs.boot)
+        message = candidate.message
+        epoch = self.epochs.grant(message.boot, message.proposed, message.held)
+        self.holder = candidate
         granted = Emit(LeaderGranted(self.cluster, candidate.boot, epoch))
         return [granted, Reply(candidate.peer, self._granted(candidate))]
 
-    def _renew(self, holder: Candidate, candidate: Candidate, now: float) -> list[Effect]:
+    def _renew(self, holder: Candidate, candidate: Candidate) -> list[Effect]:
         """The holder again, perhaps with a new address and over another connection."""
         self._move(LeaseInput.RENEWED)
         effects: list[Effect] = []
         self.holder = candidate
-        epoch = self._epoch_for(candidate.message)
-        if epoch != self.epoch:
-            self.epoch = self.highest = epoch
+        message, before = candidate.message, self.epochs.last
+        epoch = self.epochs.grant(message.boot, message.proposed, message.held)
+        if epoch != before:
             effects.append(Emit(LeaderGranted(self.cluster, candidate.boot, epoch)))
         effects.append(Reply(candidate.peer, self._granted(candidate)))
         if self.state is LeaseState.CHALLENGED:
-            if candidate.message.challenge == self._nonce:
+            if message.challenge == self._nonce:
                 self._move(LeaseInput.ANSWERED)
                 effects += self._tell()
             elif candidate.peer != holder.peer:
@@ -319,11 +304,9 @@ class Lease:
             effects.append(Emit(LeaderChallenged(self.cluster, self.holder.boot, why)))
         return effects
 
-    def _vacate(self, input: LeaseInput, why: str, now: float) -> list[Effect]:
+    def _vacate(self, holder: Candidate, input: LeaseInput, why: str, now: float) -> list[Effect]:
         """The holder loses the lease; the first in line gets it at once."""
-        holder = self.holder
-        if holder is None or not self._move(input):
-            return []
+        self._move(input)
         self.holder = None
         effects: list[Effect] = [Emit(LeaderGone(self.cluster, holder.boot, why))]
         effects += self._promote(now)
@@ -341,23 +324,8 @@ class Lease:
 
     # --- rules ---
 
-    def _held(self, message: Announce) -> int:
-        """The epoch that a boot says it leads with; 0 for none or a corrupt one."""
-        return message.held if message.held <= self._proposed + PLAUSIBLE else 0
-
-    def _epoch_for(self, message: Announce) -> int:
-        """What a boot that leads from now on gets: what it has, if nobody has seen a higher
-        one and no other boot ever got it; else a new one above all.
-        """
-        same = message.boot == self.boot
-        held = self._held(message)
-        keeps = max(self.epoch, held) if same else held
-        if keeps >= max(self.highest, 1) and (same or keeps > self.epoch):
-            return keeps
-        return max(message.proposed, self.highest + 1)
-
     def _waiting_for_the_one_before(self, now: float) -> bool:
-        return not self.epoch and now < self._grace_until
+        return not self.epochs.last and now < self._grace_until
 
     def _doubt_at(self, holder: Candidate) -> float:
         """When a holder that was not heard again is challenged, if somebody waits."""
@@ -369,14 +337,14 @@ class Lease:
     # --- messages ---
 
     def _granted(self, holder: Candidate) -> Granted:
-        return Granted(self.cluster, holder.boot, self.epoch, self._length(holder.message))
+        return Granted(self.cluster, holder.boot, self.epochs.last, self._length(holder.message))
 
     def _standby(self, boot: str) -> Standby:
         leader = NOBODY if self.holder is None else self.holder.boot
-        return Standby(self.cluster, boot, leader, self.highest)
+        return Standby(self.cluster, boot, leader, self.epochs.highest)
 
     def _superseded_by(self, boot: str) -> Superseded:
-        return Superseded(self.cluster, boot, self.boot, self.epoch)
+        return Superseded(self.cluster, boot, self.epochs.boot, self.epochs.last)
 
     def _question(self, holder: Candidate) -> Challenge:
         return Challenge(self.cluster, holder.boot, self._nonce)

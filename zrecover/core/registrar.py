@@ -17,6 +17,7 @@ from zrecover.core.events import ClaimRefused, PeerRejected, WorkerLeft, WorkerR
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
+from zrecover.core.welcome import Pace, acknowledge, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
 from zrecover.model import Decision, Verdict, WorkerState
@@ -25,7 +26,6 @@ from zrecover.wire.versions import SUPPORTED, agree
 
 __all__ = ["Registrar"]
 
-_ROWS = 200
 _PATIENCE = 10.0
 
 
@@ -77,6 +77,18 @@ class Registrar:
     def scale(self) -> float:
         """By how much heartbeat and time-out are longer than configured."""
         return max(1.0, len(self._registry.workers) / self._timing.heartbeat_workers)
+
+    @property
+    def pace(self) -> Pace:
+        """What a worker is told of this reign."""
+        scale = self.scale
+        return Pace(
+            self.epoch,
+            self._boot,
+            interval=self._timing.heartbeat * scale,
+            timeout=self._timing.timeout * scale,
+            spread=self.spread,
+        )
 
     @property
     def spread(self) -> float:
@@ -233,47 +245,13 @@ class Registrar:
         self.touched += self._registry.swap(record)
         self._liveness.watch(record)
         self.returned.append(head.worker)
-        self._welcome(record, head, out)
+        out += welcome(record, head, self.pace, self._limits)
         if not again:
             count, refused = len(record.claims), len(record.refused)
             out.append(Emit(WorkerRegistered(head.worker, head.incarnation, count, refused)))
             out.extend(
                 Emit(ClaimRefused(head.worker, bad.uid, bad.reason)) for bad in record.refused
             )
-
-    def _welcome(self, record: WorkerRecord, head: m.Register, out: list[Effect]) -> None:
-        rows = [
-            m.VerdictRow(
-                uid=key.uid,
-                shard=key.shard,
-                verdict=decision.verdict,
-                reason=decision.reason[: self._limits.reason],
-                plugin=decision.plugin[: self._limits.reason],
-            )
-            for key, decision in record.decisions.items()
-            if decision.verdict is not Verdict.FULL
-        ]
-        rows += [
-            m.VerdictRow(uid=bad.uid, shard=bad.shard, verdict=Verdict.REFUSE, reason=bad.reason)
-            for bad in record.refused
-        ]
-        registered = m.Registered(
-            session=record.session,
-            epoch=self.epoch,
-            boot=self._boot,
-            version=agree(SUPPORTED, head.versions) or SUPPORTED.high,
-            attempt=head.attempt,
-            seq=head.seq,
-            interval=self._timing.heartbeat * self.scale,
-            timeout=self._timing.timeout * self.scale,
-            spread=self.spread,
-            verdicts=tuple(rows[:_ROWS]),
-        )
-        out.append(Reply(record.peer, registered))
-        for start in range(_ROWS, len(rows), _ROWS):
-            more = tuple(rows[start : start + _ROWS])
-            verdicts = m.Verdicts(record.session, self.epoch, self._boot, head.seq, more)
-            out.append(Reply(record.peer, verdicts))
 
     # --- what a registered worker says ---
 
@@ -309,17 +287,7 @@ class Registrar:
         return record if back else None
 
     def _ack(self, record: WorkerRecord, beat: int, out: list[Effect]) -> None:
-        scale = self.scale
-        ack = m.Ack(
-            session=record.session,
-            epoch=self.epoch,
-            boot=self._boot,
-            beat=beat,
-            seq=record.seq,
-            interval=self._timing.heartbeat * scale,
-            timeout=self._timing.timeout * scale,
-        )
-        out.append(Reply(record.peer, ack))
+        out.append(acknowledge(record, beat, self.pace))
 
     def change(
         self, peer: Hashable, change: m.InventoryChange, now: float, out: list[Effect]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from zrecover.config import LIMITS, Limits, Timing
-from zrecover.core.audience import Audience, chunks, route_row
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import (
     EpochGranted,
@@ -28,6 +27,7 @@ from zrecover.core.events import (
 )
 from zrecover.core.inputs import Decided, FromPeer, PeerGone, Received, Start, Stop, Tick
 from zrecover.core.liveness import Liveness
+from zrecover.core.publisher import Headline, Publisher
 from zrecover.core.recovery import Recovery
 from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
@@ -35,7 +35,6 @@ from zrecover.core.reign import Candidacy, Reign
 from zrecover.core.status import status_of
 from zrecover.core.table import Table
 from zrecover.core.view import SupervisorState, View, WorkerView
-from zrecover.ids import RouteVersion
 from zrecover.model import WorkerState
 from zrecover.wire import messages as m
 
@@ -78,7 +77,6 @@ SUPERVISOR_TABLE: Table[SupervisorState, SupervisorInput] = Table(
     },
 )
 _LEADING = frozenset({_S.RECOVERING, _S.SERVING})
-_PUSH_EVERY = 0.01
 _STALL = 1.0
 
 
@@ -106,7 +104,7 @@ class SupervisorCore:
         self.registry = Registry()
         self.reign = Reign(discovery, candidacy, timing, rng)
         self.recovery = Recovery(timing.recovery_window, expect_workers)
-        self.audience = Audience(limits)
+        self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
         self.registrar = Registrar(
             candidacy.cluster, candidacy.boot, timing, self.registry, self.liveness, limits
@@ -114,7 +112,6 @@ class SupervisorCore:
         self._cluster, self._boot = candidacy.cluster, candidacy.boot
         self._timing, self._limits = timing, limits
         self._tick_at: float | None = None
-        self._push_at: float | None = None
 
     @property
     def epoch(self) -> int:
@@ -129,7 +126,7 @@ class SupervisorCore:
     @property
     def next_deadline(self) -> float | None:
         """When `Tick` is due at the latest."""
-        times = [self.reign.next_deadline, self._tick_at, self._push_at]
+        times = [self.reign.next_deadline, self._tick_at, self.publisher.push_at]
         if self.leading:
             times += [
                 self.recovery.next_deadline,
@@ -151,7 +148,7 @@ class SupervisorCore:
             case FromPeer(peer, message):
                 self._from_peer(peer, message, now, out)
             case PeerGone(peer):
-                self.audience.forget(peer)
+                self.publisher.audience.forget(peer)
                 record = self.registrar.peer_gone(peer)
                 if record is not None and record.state is WorkerState.ALIVE:
                     self._suspect(record.worker, now, out)
@@ -203,7 +200,7 @@ class SupervisorCore:
         self.reign.held = epoch
         self.leader = self._boot
         self.registrar.begin(epoch)
-        self.audience = Audience(self._limits)
+        self.publisher.begin()
         self.registrar.touched.clear()
         self.recovery.begin(now)
         out.append(Emit(EpochGranted(self._boot, epoch)))
@@ -220,18 +217,18 @@ class SupervisorCore:
         self._move(SupervisorInput.STOP)
         if leading:
             message = m.Restarting(self.epoch, self._boot, 0.0)
-            peers = [*self.registrar.peers(), *self.audience.clients]
+            peers = [*self.registrar.peers(), *self.publisher.audience.clients]
             out += [Reply(peer, message) for peer in peers]
         out += self.reign.end(withdraw=True)
 
     # --- workers and clients ---
 
     def _from_peer(self, peer: Hashable, message: m.Message, now: float, out: list[Effect]) -> None:
-        if isinstance(message, m.Register | m.Routes | m.Query):
-            if message.cluster != self._cluster:
-                reason = f"this is cluster {self._cluster!r}, not {message.cluster!r}"
-                self.registrar.reject(peer, "cluster", reason, out)
-                return
+        cluster = getattr(message, "cluster", self._cluster)
+        if cluster != self._cluster:
+            reason = f"this is cluster {self._cluster!r}, not {cluster!r}"
+            self.registrar.reject(peer, "cluster", reason, out)
+            return
         if not self.leading and not isinstance(message, m.Query):
             out.append(Reply(peer, m.Busy(self.epoch, self._boot, 0.2)))
             return
@@ -255,68 +252,11 @@ class SupervisorCore:
             case m.Goodbye():
                 self.registrar.goodbye(peer, message, out)
             case m.Routes():
-                self._routes(peer, message, now, out)
+                self.publisher.answer(peer, message, self._headline(), now, out)
             case m.Query():
                 self._query(peer, message, now, out)
             case _:
                 pass
-
-    def _routes(self, peer: Hashable, ask: m.Routes, now: float, out: list[Effect]) -> None:
-        since = ask.since
-        number = since.n if since is not None and since.epoch == self.epoch else -1
-        if not self.audience.hear(peer, ask.client, max(number, 0), now):
-            out.append(Reply(peer, m.Busy(self.epoch, self._boot, 1.0)))
-        elif number < 0 or not self.audience.knows(number):
-            self._whole_table(peer, out)
-        else:
-            self._changes(peer, number, out, heartbeat=True)
-
-    def _whole_table(self, peer: Hashable, out: list[Effect]) -> None:
-        rows = [route_row(replica) for replica in self.registry.replicas.values()]
-        parts = list(chunks(rows, self._limits))
-        for number, part in enumerate(parts):
-            table = m.RouteTable(
-                epoch=self.epoch,
-                boot=self._boot,
-                version=RouteVersion(self.epoch, self.audience.number),
-                complete=self.state is SupervisorState.SERVING,
-                seen=self.recovery.seen,
-                expected=self.recovery.expect_workers,
-                interval=self._timing.heartbeat * self.registrar.scale,
-                timeout=self._timing.timeout * self.registrar.scale,
-                part=number,
-                last=number == len(parts) - 1,
-                rows=part,
-            )
-            out.append(Reply(peer, table))
-        self.audience.clients[peer].at = self.audience.number
-
-    def _changes(
-        self, peer: Hashable, base: int, out: list[Effect], *, heartbeat: bool = False
-    ) -> None:
-        uids = self.audience.since(base)
-        present = [uid for uid in uids if uid in self.registry.replicas]
-        gone = [uid for uid in uids if uid not in self.registry.replicas]
-        parts = list(chunks([route_row(self.registry.replicas[uid]) for uid in present]))
-        if len(parts) > 1 or len(gone) > self._limits.rows_per_part:
-            self._whole_table(peer, out)
-            return
-        if uids or heartbeat or base < self.audience.number:
-            change = m.RouteChange(
-                epoch=self.epoch,
-                boot=self._boot,
-                base=RouteVersion(self.epoch, base),
-                version=RouteVersion(self.epoch, self.audience.number),
-                complete=self.state is SupervisorState.SERVING,
-                seen=self.recovery.seen,
-                expected=self.recovery.expect_workers,
-                interval=self._timing.heartbeat * self.registrar.scale,
-                timeout=self._timing.timeout * self.registrar.scale,
-                rows=parts[0],
-                gone=tuple(gone),
-            )
-            out.append(Reply(peer, change))
-        self.audience.clients[peer].at = self.audience.number
 
     def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
         if query.what != "status":
@@ -338,19 +278,19 @@ class SupervisorCore:
         self._expire(now, out)
         for worker in self.registrar.returned:
             self.recovery.returned(worker)
-            self.audience.bump()
+            self.publisher.audience.bump()
         self.registrar.returned.clear()
-        self.audience.touch(self.registrar.touched, self.registry.replicas.__contains__)
+        self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
         if self.recovery.check(now) and self._move(SupervisorInput.COMPLETED):
-            self.audience.bump()
+            self.publisher.audience.bump()
             report = self.recovery.report(self.registry, now)
             event = RecoveryCompleted(
                 str(report.confidence), report.seconds, len(report.seen), len(report.restored)
             )
             out.append(Emit(event))
         self.reign.spread = self.registrar.spread
-        self._push(now, out)
+        self.publisher.push(self._headline(), now, out)
 
     def _expire(self, now: float, out: list[Effect]) -> None:
         at = self.liveness.next_deadline
@@ -376,22 +316,16 @@ class SupervisorCore:
         self.registrar.touched += self.registry.set_state(record, WorkerState.SUSPECT)
         out.append(Emit(WorkerSuspected(worker, now - record.last_heard)))
 
-    def _push(self, now: float, out: list[Effect]) -> None:
-        """Tell clients what has changed, at most every ten milliseconds."""
-        if not self.audience.waiting:
-            self._push_at = None
-            return
-        if self._push_at is None:
-            self._push_at = now + _PUSH_EVERY
-        if self._push_at > now:
-            return
-        self._push_at = None
-        self.audience.expire(now - 4 * self._timing.timeout * self.registrar.scale)
-        for peer, client in self.audience.behind():
-            if self.audience.knows(client.at):
-                self._changes(peer, client.at, out)
-            else:
-                self._whole_table(peer, out)
+    def _headline(self) -> Headline:
+        scale = self.registrar.scale
+        return Headline(
+            epoch=self.epoch,
+            complete=self.state is SupervisorState.SERVING,
+            seen=self.recovery.seen,
+            expected=self.recovery.expect_workers,
+            interval=self._timing.heartbeat * scale,
+            timeout=self._timing.timeout * scale,
+        )
 
     def view(self, now: float) -> View:
         """What it believes now, as immutable records."""
@@ -412,7 +346,7 @@ class SupervisorCore:
             epoch=self.epoch,
             boot=self._boot,
             internal=self.reign.candidacy.endpoints[0],
-            version=self.audience.number,
+            version=self.publisher.audience.number,
             mass_loss=self.liveness.braked,
             workers=workers,
             models={model.name: model for model in self.registry.models()},

@@ -192,10 +192,6 @@ class RecoveryReport:
         return self.confidence is not None
 
 
-_NO_MODELS: Mapping[str, ModelView] = MappingProxyType({})
-_NO_WORKERS: Mapping[str, WorkerView] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """Everything at one moment. A newer view has a greater `(epoch, version)`."""
@@ -207,6 +203,6 @@ class View:
     version: int = 0
     mass_loss: bool = False
     """Too many workers are silent at once: nobody is removed until they return."""
-    workers: Mapping[str, WorkerView] = field(default=_NO_WORKERS)
-    models: Mapping[str, ModelView] = field(default=_NO_MODELS)
+    workers: Mapping[str, WorkerView] = field(default_factory=lambda: MappingProxyType({}))
+    models: Mapping[str, ModelView] = field(default_factory=lambda: MappingProxyType({}))
     recovery: RecoveryReport = field(default_factory=RecoveryReport)

@@ -1,0 +1,163 @@
+"""A client: it keeps the last routes it knew, and keeps them current while it can.
+
+What it says now and then is both a question for what has changed and a sign of life. It
+teaches a supervisor that has forgotten the highest epoch that it has seen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zrecover.core.effects import Effect, Send
+from zrecover.core.inputs import Received, Stop, Tick
+from zrecover.core.link import LinkCore, LinkState
+from zrecover.core.routes import RouteBook
+from zrecover.wire import messages as m
+from zrecover.wire.versions import SUPPORTED
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from zrecover.config import Timing
+
+__all__ = ["ClientCore"]
+
+
+class ClientCore:
+    """Inputs: those of LinkCore, Received and Stop. `book` holds the routes.
+
+    `results` collects answers to `query` until the driver takes them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoints: tuple[str, ...],
+        cluster: str,
+        timing: Timing,
+        rng: Random,
+    ) -> None:
+        self.name = name
+        self.link = LinkCore(endpoints, cluster, timing, rng)
+        self.book = RouteBook()
+        self.changed = 0
+        """Grows whenever routes or what they are worth have changed."""
+        self.results: list[m.Result | m.Rejected] = []
+        self.dropped = 0
+        """Messages that were stale and changed nothing."""
+        self._cluster, self._timing, self._rng = cluster, timing, rng
+        self._interval = timing.heartbeat
+        self._ask_at: float | None = None
+        self._linked = False
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `Tick` is due at the latest."""
+        times = (self.link.next_deadline, self._ask_at)
+        return min((t for t in times if t is not None), default=None)
+
+    def explain(self) -> str:
+        """Why the routes are not complete, for a person."""
+        if self.link.state is LinkState.OPEN:
+            of = "" if self.book.expected is None else f" of {self.book.expected}"
+            return f"recovering, {self.book.seen}{of} workers are back"
+        return self.link.seen or "discovery has not answered yet"
+
+    def handle(self, input: object, now: float) -> list[Effect]:
+        """Take one input; return what is to be done, in order."""
+        openings = self.link.openings
+        out: list[Effect] = []
+        match input:
+            case Received(link, message):
+                if link == self.link.number:
+                    self._received(message, now, out)
+                else:
+                    self.dropped += 1
+            case Stop(reason):
+                out += self.link.end(reason, now)
+            case _:
+                out += self.link.handle(input, now)
+                if isinstance(input, Tick):
+                    self._tick(now, out)
+        connected = self.link.state in (LinkState.OPENING, LinkState.OPEN)
+        if self._linked and not connected:
+            self.book.lost()
+            self.changed += 1
+            self._ask_at = None
+        self._linked = connected
+        if self.link.openings != openings:
+            self._ask(now, out)
+        return out
+
+    def query(self, what: str, nonce: int) -> list[Effect]:
+        """Ask the supervisor; nothing where there is none."""
+        if self.link.state is not LinkState.OPEN:
+            return []
+        return [Send(self.link.number, m.Query(self._cluster, nonce, what))]
+
+    def _received(self, message: m.Message, now: float, out: list[Effect]) -> None:
+        if isinstance(message, m.Rejected):
+            if message.code in ("query", "cluster") and self.link.state is LinkState.OPEN:
+                self.results.append(message)
+                return
+            reason = f"rejected ({message.code}): {message.reason}"
+            out += self.link.put_off(self._timing.backoff_max, reason, now)
+            return
+        if not isinstance(message, m.ToClient):
+            self.dropped += 1
+            return
+        obey, effects = self.link.heard(message.boot or "", message.epoch, now)
+        out += effects
+        if not obey:
+            self.dropped += 1
+            return
+        match message:
+            case m.RouteTable():
+                if self.book.table(message):
+                    self.changed += 1
+                    self._opened(message, now, out)
+            case m.RouteChange() if self._apply(message):
+                self._opened(message, now, out)
+            case m.RouteChange():
+                if message.base > message.version or self.book.version is None:
+                    self.dropped += 1
+                elif message.version > self.book.version:
+                    self._ask(now, out)  # something in between was lost
+            case m.Result():
+                self.results.append(message)
+            case m.Busy(retry_after=seconds):
+                if self.link.state is LinkState.OPEN:
+                    out += self.link.reopen(now)
+                out += self.link.put_off(seconds, "the supervisor is busy", now)
+            case m.Restarting():
+                out += self.link.drop("the supervisor stops", now)
+            case _:
+                self.dropped += 1
+
+    def _apply(self, change: m.RouteChange) -> bool:
+        before = (self.book.version, self.book.state)
+        applied = self.book.change(change)
+        if before != (self.book.version, self.book.state):
+            self.changed += 1
+        return applied
+
+    def _opened(self, message: m.RouteTable | m.RouteChange, now: float, out: list[Effect]) -> None:
+        self._interval = message.interval
+        if self.link.state is LinkState.OPENING:
+            out += self.link.opened(message.epoch, now, timeout=message.timeout)
+            self._ask_at = now + self._interval * self._rng.random()
+
+    def _tick(self, now: float, out: list[Effect]) -> None:
+        if self._ask_at is not None and self._ask_at <= now:
+            self._ask(now, out)
+
+    def _ask(self, now: float, out: list[Effect]) -> None:
+        self._ask_at = now + self._interval * (0.9 + 0.2 * self._rng.random())
+        message = m.Routes(
+            cluster=self._cluster,
+            client=self.name,
+            epoch=self.link.highest,
+            versions=SUPPORTED,
+            since=self.book.version,
+        )
+        out.append(Send(self.link.number, message))
