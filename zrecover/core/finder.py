@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zrecover.core.effects import Ask, Effect, Forget
-from zrecover.wire.messages import Address_, FromDiscovery, NoSupervisor_, Rejected, Resolve
+from zrecover.wire.messages import Address_, FromDiscovery, Rejected, Resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,13 +118,13 @@ class Finder:
         if endpoint is None:
             return [], None
         fault = self._fault(endpoint, message)
-        if fault:
+        if fault or isinstance(message, Rejected):
             self._pause(endpoint, fault, now)
             return [], None
         if isinstance(message, Address_):
             endpoint.seen = f"supervisor {message.boot} leads with epoch {message.epoch}"
             self._consider(endpoint, message, now)
-        elif isinstance(message, NoSupervisor_):
+        else:
             endpoint.seen, endpoint.candidate = message.reason, None
         found = self._ripe(now)
         if found is not None:
