@@ -1,0 +1,318 @@
+"""The client's side of the data plane: calls go from the caller's task straight to a worker.
+
+One link for each worker address, made when it is first needed. A call is one future: no
+task, no queue, no thread of its own. What may not come in: decisions, which are `CallCore`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from zrecover.config import LIMITS, Limits, Timing
+from zrecover.core.balance import Balancer, Target
+from zrecover.core.calls import (
+    CallCore,
+    CallEffect,
+    CallState,
+    Finish,
+    Leave,
+    Open,
+    RouteSource,
+    Withdraw,
+    Write,
+)
+from zrecover.errors import BadMessage, ConfigError, LifecycleError
+from zrecover.net import NetContext, Sent
+from zrecover.runtime.datalink import DataLink
+from zrecover.runtime.lanes import Lane, Lanes
+from zrecover.runtime.wheel import Wheel
+from zrecover.wire import messages as m
+from zrecover.wire.codec import FROM_DATA, encode
+from zrecover.wire.payload import pack, unpack
+
+__all__ = ["CallPool"]
+
+_LONGEST_S: Final = 1e8
+_FAREWELL_S: Final = 0.1
+"""How long the last cancellations have to leave when the client closes."""
+
+
+class _Pending:
+    """One call that is under way."""
+
+    __slots__ = ("body", "core", "future", "slot", "wake_at")
+
+    def __init__(self, core: CallCore, body: bytes, future: asyncio.Future[bytes]) -> None:
+        self.core = core
+        self.body = body
+        self.future = future
+        self.wake_at = -1.0
+        self.slot = 0
+
+
+_Lane: TypeAlias = Lane[_Pending]
+
+
+class CallPool:
+    """All calls of one client; lives in one event loop, that of its first call.
+
+    `source` says where models are; call `routes_changed` in the loop when it says something
+    new. Links that carried nothing for `idle_s` seconds are closed.
+    """
+
+    def __init__(
+        self,
+        context: NetContext,
+        cluster: str,
+        source: RouteSource,
+        *,
+        timing: Timing | None = None,
+        limits: Limits = LIMITS,
+        insecure: bool = False,
+        idle_s: float = 60.0,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.dropped = 0
+        """Answers that nobody waited for any more."""
+        self.bad_messages = 0
+        """Messages of workers that could not be read."""
+        self._context, self._cluster, self._source = context, cluster, source
+        self._timing, self._limits = timing or Timing(), limits
+        self._insecure, self._idle_s = insecure, idle_s
+        self._rng = rng or random.Random()
+        self._balancer = Balancer()
+        self._ids = count(1)
+        self._calls: dict[_Pending, None] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wheel: Wheel[_Pending]
+        self._lanes: Lanes[_Pending]
+        self._closed = False
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that have not ended."""
+        return len(self._calls)
+
+    @property
+    def links(self) -> int:
+        """Connections that are open or being opened."""
+        return 0 if self._loop is None else len(self._lanes)
+
+    async def call(
+        self,
+        model: str,
+        payload: Any,
+        *,
+        deadline: float = 30.0,
+        idempotent: bool = False,
+        replica: str | None = None,
+    ) -> Any:
+        """Send `payload` to a replica of `model` and return the handler's answer.
+
+        It ends within `deadline` seconds, whatever happens. `replica` is a uid, for that
+        replica only. Cancelling the awaiting task tells the worker.
+
+        Raises CallError in all its kinds, NoSupervisor, Recovering; ConfigError for a deadline
+        that is none, LifecycleError once closed.
+        """
+        loop = self._begin()
+        if not 0 < deadline < math.inf:
+            raise ConfigError(f"deadline must be a number of seconds above 0, not {deadline!r}")
+        body = pack(payload)
+        now = loop.time()
+        core = CallCore(
+            model,
+            self._source,
+            self._balancer,
+            self._ids,
+            self._timing,
+            self._rng,
+            now=now,
+            deadline=now + min(deadline, _LONGEST_S),
+            idempotent=idempotent,
+            replica=replica,
+        )
+        call = _Pending(core, body, loop.create_future())
+        self._calls[call] = None
+        try:
+            self._follow(call, core.look(now))
+            return unpack(await call.future)
+        except asyncio.CancelledError:
+            self._follow(call, core.cancel())
+            raise
+        finally:
+            self._calls.pop(call, None)
+            self._wheel.drop(call, call.slot)
+
+    def routes_changed(self) -> None:
+        """The source says something new: what waits looks again, links to nobody go."""
+        if self._loop is None or self._closed:
+            return
+        now = self._loop.time()
+        for call in list(self._calls):
+            if call.core.state is not CallState.WRITTEN:
+                self._follow(call, call.core.look(now))
+        self._lanes.prune()
+
+    def close(self) -> None:
+        """End all: what is open fails with LifecycleError, workers are told. Never waits."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._loop is None:
+            return
+        for call in list(self._calls):
+            self._follow(call, call.core.cancel())
+        self._lanes.close(_FAREWELL_S)
+        self._wheel.close()
+
+    def _begin(self) -> asyncio.AbstractEventLoop:
+        """The loop, which the first call decides."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            raise LifecycleError("the client is closed")
+        if self._loop is None:
+            self._context.check()
+            self._loop = loop
+            self._wheel = Wheel(loop, self._due)
+            self._lanes = Lanes(loop, self._make, self._source, self._timing, self._idle_s)
+        elif self._loop is not loop:
+            raise LifecycleError("the client belongs to another event loop; open one in this")
+        return loop
+
+    # --- what a call wants done ---
+
+    def _follow(self, call: _Pending, effects: list[CallEffect]) -> None:
+        """Do what the call wants, in order, and set its next deadline."""
+        core = call.core
+        while effects:
+            more: list[CallEffect] = []
+            for effect in effects:
+                if isinstance(effect, Open):
+                    more += self._open(call, effect)
+                elif isinstance(effect, Write):
+                    more += self._write(call, effect)
+                elif isinstance(effect, Finish):
+                    _finish(call.future, effect)
+                else:
+                    self._take_back(effect)
+            effects = more
+        if core.wake_at != call.wake_at and core.state is not CallState.DONE:
+            self._wheel.drop(call, call.slot)
+            call.wake_at = core.wake_at
+            call.slot = self._wheel.add(call, call.wake_at)
+
+    def _open(self, call: _Pending, effect: Open) -> list[CallEffect]:
+        id, target = effect
+        now = self._now()
+        lane = self._lanes.open(target.address, call.core.model, now)
+        if isinstance(lane, str):
+            return call.core.down(id, lane, now)
+        if lane.link.up:
+            return call.core.up(id, now)
+        lane.unwritten[id] = call
+        return []
+
+    def _write(self, call: _Pending, effect: Write) -> list[CallEffect]:
+        id, target, remaining = effect
+        header = m.Call(
+            id, self._cluster, target.uid, remaining, target.shard, call.core.idempotent
+        )
+        lane = self._lanes.get(target.address)
+        sent = Sent.GONE if lane is None else lane.link.send((encode(header), call.body))
+        if lane is None or sent is not Sent.OK:
+            reason = "it does not read" if sent is Sent.FULL else "its connection is gone"
+            return call.core.unsent(id, reason, self._now())
+        lane.written[id] = call
+        return []
+
+    def _take_back(self, effect: Leave | Withdraw) -> None:
+        lane = self._lanes.get(effect.target.address)
+        if lane is None:
+            return
+        lane.unwritten.pop(effect.id, None)
+        if lane.written.pop(effect.id, None) is not None:
+            lane.link.send((encode(m.Cancel(effect.id)),))
+
+    # --- what happens ---
+
+    def link_up(self, link: DataLink) -> None:
+        """All that waited for the link is written."""
+        lane = self._lanes.get(link.address)
+        if lane is None or lane.link is not link:
+            return
+        now = self._now()
+        waiting, lane.unwritten = lane.unwritten, {}
+        for id, call in waiting.items():
+            self._follow(call, call.core.up(id, now))
+
+    def link_down(self, link: DataLink, reason: str) -> None:
+        """What the link had moves on, and its worker is tried last for a while."""
+        now = self._now()
+        lane = self._lanes.fail(link, reason, now)
+        if lane is None:
+            return
+        calls = lane.unwritten | lane.written
+        for call in calls.values():
+            target = call.core.target
+            if target is not None:
+                self._inhibit(target, now)
+        for id, call in calls.items():
+            self._follow(call, call.core.down(id, reason, now))
+
+    def link_message(self, link: DataLink, frames: tuple[bytes, ...]) -> None:
+        """One answer of a worker, or anything at all."""
+        lane = self._lanes.get(link.address)
+        try:
+            header = FROM_DATA.decode(frames[0])
+        except (BadMessage, IndexError):
+            self.bad_messages += 1
+            return
+        call = None if lane is None else lane.written.pop(header.id, None)
+        if call is None or lane is None:
+            self.dropped += 1
+            return
+        now = lane.used = self._now()
+        if isinstance(header, m.Failure):
+            self._follow(call, call.core.failure(header, now))
+        elif len(frames) == 2:
+            self._follow(call, call.core.reply(header.id, frames[1]))
+        else:
+            self.bad_messages += 1
+            lane.written[header.id] = call
+
+    def _due(self, call: _Pending) -> None:
+        call.wake_at = -1.0
+        self._follow(call, call.core.tick(self._now()))
+
+    def _inhibit(self, target: Target, now: float) -> None:
+        self._balancer.inhibit(target.process, now + self._timing.inhibit, now)
+
+    def _make(self, address: str) -> DataLink:
+        assert self._loop is not None
+        return DataLink(
+            self._loop,
+            self._context,
+            address,
+            self,
+            insecure=self._insecure,
+            timing=self._timing,
+            limits=self._limits,
+        )
+
+    def _now(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
+
+
+def _finish(future: asyncio.Future[bytes], effect: Finish) -> None:
+    if future.done():
+        return
+    if effect.body is not None:
+        future.set_result(effect.body)
+    else:
+        future.set_exception(effect.error or LifecycleError("the client was closed"))
