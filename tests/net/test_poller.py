@@ -11,8 +11,9 @@ import time
 import pytest
 
 from tests.net.support import connected, listening, refused_port, until
+from zrecover.endpoints import Endpoint
 from zrecover.errors import LifecycleError
-from zrecover.net import Dealer, EpollPoller, NetContext, Poller, Role, Sent, Waker
+from zrecover.net import Dealer, EpollPoller, NetContext, Poller, ReqTry, Role, Sent, Waker
 
 AnyPoller = Poller[str] | EpollPoller[str]
 
@@ -161,3 +162,19 @@ def test_epoll_serves_many_dealers(context: NetContext) -> None:
 
     until(turn)
     poller.close()
+
+
+def test_a_try_that_failed_before_it_began_is_reported(
+    poller: AnyPoller, context: NetContext
+) -> None:
+    dealer = Dealer(context, Role.CONTROL_DEALER)
+    dealer.connect(Endpoint("localhost", 1))
+    poller.register(dealer, "dealer")
+    asked = ReqTry(context, Endpoint("localhost", 1), [b"?"])
+    poller.register(asked, "asked")
+    started = time.monotonic()
+    assert sorted(poller.poll(5)) == ["asked", "dealer"]
+    assert time.monotonic() - started < 1
+    assert dealer.poll_state()
+    assert asked.poll()
+    assert poller.poll(0) == []

@@ -258,3 +258,19 @@ def test_a_closed_router_ends_its_connections(context: NetContext) -> None:
     dealer = connected(context, endpoint)
     router.close()
     assert "was lost" in down(dealer)
+
+
+def test_a_message_that_is_none_leaves_nothing_half_sent(context: NetContext) -> None:
+    router, endpoint = listening(context)
+    dealer = connected(context, endpoint)
+    dealer.send([b"hello"])
+    peer = one(router).peer
+    for sender in (dealer.send, lambda frames: router.send(peer, frames)):
+        with pytest.raises(ValueError, match="one frame at least"):
+            sender([])
+        with pytest.raises(TypeError):
+            sender([b"good", "no bytes"])  # type: ignore[list-item]
+    router.send(peer, [b"a"])
+    dealer.send([b"b"])
+    assert until(lambda: dealer.recv(2)) == [(b"a",)]
+    assert one(router).frames == (b"b",)

@@ -86,6 +86,7 @@ class Dealer(OwnedSocket):
         self._state = Link.CONNECTING
         self._connecting = Connecting(endpoint, self._timing.connect, time.monotonic())
         self._refused = self._start(endpoint)
+        self.due = bool(self._refused)
 
     def poll_state(self) -> list[LinkEvent]:
         """What happened to the connection since the last call, oldest first.
@@ -98,6 +99,7 @@ class Dealer(OwnedSocket):
         if self._connecting is None or self._state is Link.DOWN:
             return []
         if self._refused:
+            self.due = False
             self._state = Link.DOWN
             return [LinkEvent(Link.DOWN, self._refused)]
         try:
@@ -120,12 +122,15 @@ class Dealer(OwnedSocket):
         """Send one message without blocking.
 
         FULL before UP (nothing is queued for nobody) and where the peer does not read; GONE after
-        DOWN. What was sent shortly before a DOWN may or may not have arrived.
+        DOWN. What was sent shortly before a DOWN may or may not have arrived. Raises ValueError
+        for a message without frames, TypeError for frames that are no bytes.
         """
         if get_ident() != self._owner:
             raise self._misuse()
         if self._state is not Link.UP:
             return Sent.GONE if self._state is Link.DOWN else Sent.FULL
+        if not frames:
+            raise ValueError("a message has one frame at least")
         try:
             self._socket.send_multipart(frames, zmq.NOBLOCK)
         except zmq.Again:

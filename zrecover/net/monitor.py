@@ -20,6 +20,8 @@ from zrecover.endpoints import Endpoint
 __all__ = ["Connecting", "Monitor", "Observed", "handshake_reason"]
 
 _NAMES = itertools.count(1)
+_EVENTS: Final = int(zmq.EVENTS)
+_POLLIN: Final = int(zmq.POLLIN)
 _HEADER: Final = struct.Struct("=HI")
 
 HANDSHAKE_FAILED: Final = (
@@ -48,16 +50,18 @@ class Observed(NamedTuple):
 class Monitor:
     """The PAIR socket that a socket reports to; in the same thread as the socket it watches.
 
-    Raises zmq.ZMQError from the constructor and from `drain`, which stays inside `zrecover.net`.
+    `more` is True where the last `drain` stopped at its limit. Raises zmq.ZMQError from the
+    constructor and from `drain`, which stays inside `zrecover.net`.
     """
 
-    __slots__ = ("_watched", "socket")
+    __slots__ = ("_watched", "more", "socket")
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], watched: zmq.Socket[bytes], events: int
     ) -> None:
         name = f"inproc://zrecover.monitor.{next(_NAMES)}"
         self._watched = watched
+        self.more = False
         self.socket: zmq.Socket[bytes] = context.socket(zmq.PAIR)
         try:
             self.socket.setsockopt(zmq.LINGER, 0)
@@ -65,6 +69,8 @@ class Monitor:
             self.socket.setsockopt(zmq.RCVHWM, 0)
             watched.monitor(name, events)
             self.socket.connect(name)
+            # The descriptor tells of a message only to a reader that found nothing before.
+            self.socket.getsockopt(_EVENTS)
         except zmq.ZMQError:
             self.socket.close(linger=0)
             raise
@@ -72,14 +78,19 @@ class Monitor:
     def drain(self, limit: int) -> list[Observed]:
         """All events that have come in, `limit` at most, without blocking."""
         seen: list[Observed] = []
+        self.more = False
+        # Usually there are none, and asking is cheaper than an exception.
+        if not int(self.socket.getsockopt(_EVENTS)) & _POLLIN:
+            return seen
         recv = self.socket.recv_multipart
         while len(seen) < limit:
             try:
                 frames = recv(zmq.NOBLOCK)
             except zmq.Again:
-                break
+                return seen
             if len(frames[0]) == _HEADER.size:
                 seen.append(Observed(*_HEADER.unpack(frames[0])))
+        self.more = True
         return seen
 
     def close(self) -> None:

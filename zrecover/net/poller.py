@@ -44,6 +44,7 @@ class Poller(Generic[K]):
         self._poller = zmq.Poller()
         self._handles: dict[Source, tuple[zmq.Socket[bytes] | int, ...]] = {}
         self._keys: dict[zmq.Socket[bytes] | int, K] = {}
+        self._owned: list[OwnedSocket] = []
 
     def __len__(self) -> int:
         return len(self._handles)
@@ -56,6 +57,7 @@ class Poller(Generic[K]):
             if source.closed:
                 raise LifecycleError("a closed socket cannot be waited for")
             handles = source.pollables
+            self._owned.append(source)
         else:
             handles = (source if isinstance(source, int) else source.fileno(),)
         self._handles[source] = handles
@@ -68,6 +70,8 @@ class Poller(Generic[K]):
         for handle in self._handles.pop(source, ()):
             if self._keys.pop(handle, None) is not None:
                 self._poller.unregister(handle)
+        if isinstance(source, OwnedSocket) and source in self._owned:
+            self._owned.remove(source)
 
     def poll(self, timeout_s: float | None) -> list[K]:
         """Wait until something can be read, `timeout_s` at most (None: for ever).
@@ -77,8 +81,13 @@ class Poller(Generic[K]):
         has been closed.
         """
         timeout = -1 if timeout_s is None else max(0, math.ceil(timeout_s * 1000))
-        if any(isinstance(source, OwnedSocket) and source.closed for source in self._handles):
-            self._prune()
+        due: list[K] = []
+        for source in tuple(self._owned):
+            if source.closed:
+                self.unregister(source)
+            elif source.due:
+                due.append(self._keys[source.pollables[0]])
+                timeout = 0
         if not self._keys:
             # libzmq would return at once, and its caller would spin.
             select.select([], [], [], timeout_s if timeout_s is None else max(0.0, timeout_s))
@@ -90,17 +99,14 @@ class Poller(Generic[K]):
         except (zmq.ZMQError, OSError) as error:
             raise LifecycleError(f"cannot wait for sockets any more: {error.strerror}") from None
         keys = self._keys
-        return list(dict.fromkeys(keys[handle] for handle, _ in ready if handle in keys))
+        if len(ready) == 1 and not due:
+            return [keys[ready[0][0]]]
+        return list(dict.fromkeys(due + [keys[handle] for handle, _ in ready]))
 
     def close(self) -> None:
         """Forget all sources; they stay open."""
         for source in list(self._handles):
             self.unregister(source)
-
-    def _prune(self) -> None:
-        for source in list(self._handles):
-            if isinstance(source, OwnedSocket) and source.closed:
-                self.unregister(source)
 
 
 class EpollPoller(Generic[K]):

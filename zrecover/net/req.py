@@ -59,12 +59,14 @@ class ReqTry(OwnedSocket):
         self.endpoint: Final = endpoint
         self._connecting = Connecting(endpoint, self._timing.connect, time.monotonic())
         self._result: Answer | Failed | None = self._ask(frames)
+        self.due = self._result is not None
 
     def poll(self) -> Answer | Failed | None:
         """The result, the same at each later call; None while there is none yet."""
         if get_ident() != self._owner:
             raise self._misuse()
         if self._result is not None:
+            self.due = False
             return self._result
         try:
             # The events first: an answer that came before the end counts more than the end.
@@ -75,10 +77,6 @@ class ReqTry(OwnedSocket):
         if self._result is None and lost:
             self._result = Failed(lost)
         return self._result
-
-    def pending(self) -> bool:
-        """True where `poll` has something to find out or to say."""
-        return self._result is not None or super().pending()
 
     def _ask(self, frames: Sequence[bytes]) -> Failed | None:
         """Connect and hand the question over; libzmq sends it once the handshake succeeded."""

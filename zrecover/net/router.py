@@ -130,10 +130,13 @@ class Router(OwnedSocket):
         """Send one message to one peer, without blocking.
 
         GONE where that connection ended, FULL where the peer does not read. OK is no proof of
-        arrival. Raises LifecycleError.
+        arrival. Raises ValueError for a message without frames, TypeError for frames that are no
+        bytes; neither leaves anything half sent.
         """
         if get_ident() != self._owner:
             raise self._misuse()
+        if not frames:
+            raise ValueError("a message has one frame at least")
         head = (peer.id, b"") if peer.delimited else (peer.id,)
         try:
             self._socket.send_multipart((*head, *frames), zmq.NOBLOCK)

@@ -24,6 +24,9 @@ from zrecover.net.monitor import Monitor
 
 __all__ = ["OwnedSocket", "needs_ipv6"]
 
+_EVENTS: Final = int(zmq.EVENTS)
+_POLLIN: Final = int(zmq.POLLIN)
+_TIMING: Final = Timing()
 _CLOSED: Final = 0
 _FORKED: Final = -1
 _ENVELOPE: Final = 512
@@ -36,7 +39,8 @@ class OwnedSocket:
     """A libzmq socket with its monitor, owned by the thread that made or adopted it.
 
     Every method but `adopt` belongs to that thread and raises LifecycleError in another one, and
-    after `close`; ForkedError in a forked child.
+    after `close`; ForkedError in a forked child. `due` is True where the socket has something to
+    say of which no descriptor tells, such as a try that failed before it began.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class OwnedSocket:
     ) -> None:
         self.role: Final = role
         self._context = context
-        self._timing = timing or Timing()
+        self._timing = timing or _TIMING
         self._socket = context.open_socket(options.socket_type(role))
         try:
             options.apply(self._socket, role, limits, self._timing)
@@ -63,6 +67,7 @@ class OwnedSocket:
             self._socket, limits.frames, frame + limits.header_frame + _ENVELOPE
         )
         self._owner = get_ident()
+        self.due = False
         context.track(self)
 
     @property
@@ -86,14 +91,17 @@ class OwnedSocket:
         return self._fds
 
     def pending(self) -> bool:
-        """True where a message or an event is there to be read."""
+        """True where there is something to read of which the descriptors may not tell any more.
+
+        The monitor's descriptor always tells, unless a drain stopped at its limit, because
+        nothing but drains touches it.
+        """
         if get_ident() != self._owner:
             raise self._misuse()
+        if self.due or self._monitor.more:
+            return True
         try:
-            return bool(
-                int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN
-                or int(self._monitor.socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN
-            )
+            return bool(int(self._socket.getsockopt(_EVENTS)) & _POLLIN)
         except zmq.ZMQError as error:
             raise self._broken(error) from None
 
