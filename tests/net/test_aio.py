@@ -224,18 +224,60 @@ def test_the_safety_tick_finds_what_an_edge_did_not_say(
     async def main() -> int:
         loop = asyncio.get_running_loop()
         got: list[object] = []
+        calls = 0
 
         def on_ready() -> bool:
+            nonlocal calls
+            calls += 1
             got.extend(router.recv(10))
             return False
 
         attachment = attach(loop, router, on_ready)
         for fd in router.fds:
             loop.remove_reader(fd)  # no edge is ever heard of
+        while not calls:
+            await asyncio.sleep(0)
         dealer.send([b"x"])
         end = loop.time() + 3
         while not got and loop.time() < end:
             await asyncio.sleep(0.001)
+        attachment.detach()
+        return len(got)
+
+    assert asyncio.run(main()) == 1
+
+
+@pytest.mark.usefixtures("no_tick")
+def test_a_kick_finds_what_a_send_swallowed(context: NetContext) -> None:
+    router, endpoint = listening(context)
+    dealer = connected(context, endpoint)
+
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        got: list[object] = []
+        calls = 0
+
+        def on_ready() -> bool:
+            nonlocal calls
+            calls += 1
+            got.extend(router.recv(10))
+            return False
+
+        attachment = attach(loop, router, on_ready)
+        for fd in router.fds:
+            loop.remove_reader(fd)
+        while not calls:
+            await asyncio.sleep(0)
+        attachment.kick()  # nothing is there: no call
+        await asyncio.sleep(0)
+        assert calls == 1
+        dealer.send([b"x"])
+        until(router.pending)
+        attachment.kick()
+        attachment.kick()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert calls == 2
         attachment.detach()
         return len(got)
 

@@ -109,6 +109,7 @@ def test_a_socket_belongs_to_one_thread_until_it_is_adopted(context: NetContext)
         dealer.send([b"x"])
 
 
+@pytest.mark.slow
 def test_descriptors_come_back_after_200_cycles(context: NetContext) -> None:
     router, endpoint = listening(context)
     before = descriptors()

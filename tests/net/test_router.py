@@ -235,7 +235,8 @@ poller.poll(None)
         assert time.monotonic() - killed < 0.5
 
 
-def test_a_plain_socket_can_be_told_from_a_peer(context: NetContext) -> None:
+@pytest.mark.slow
+def test_a_port_of_a_plain_server_is_in_use(context: NetContext) -> None:
     with plain_server(lambda connection: None) as endpoint:
         router = Router(context, Role.DATA_ROUTER)
         with pytest.raises(AddressInUse):
