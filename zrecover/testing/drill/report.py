@@ -1,0 +1,117 @@
+"""What a scenario found: one report, as JSON and as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from zrecover.testing.drill.stream import Requests
+
+__all__ = ["HEADINGS", "Moment", "Report", "rows", "table", "timeline"]
+
+
+class Moment(NamedTuple):
+    """Something that happened, at a time in seconds after the fault."""
+
+    at: float
+    text: str
+
+
+@dataclass(slots=True)
+class Report:
+    """The outcome of one scenario; None where something does not apply or was not reached."""
+
+    scenario: str
+    passed: bool = False
+    why: str | None = None
+    """Why it did not pass."""
+    workers: int | None = None
+    replicas: int | None = None
+    worker_pids_unchanged: bool | None = None
+    models_reloaded: int | None = None
+    old_address: str | None = None
+    new_address: str | None = None
+    noticed_ms: float | None = None
+    """From the fault to the last worker's loss of its link."""
+    recovered_ms: float | None = None
+    """From the new supervisor's granted announcement to the old routes, as clients get them."""
+    requests: Requests = field(default_factory=Requests)
+    restored: list[str] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+    timeline: list[Moment] = field(default_factory=list)
+    """For people; no part of the JSON."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of one line of `zrecover drill --json`."""
+        values = asdict(self)
+        del values["timeline"]
+        return values
+
+
+HEADINGS = (
+    "scenario",
+    "result",
+    "noticed",
+    "recovered",
+    "sent",
+    "failed",
+    "longest gap",
+    "p99",
+    "reloaded",
+)
+
+
+def rows(reports: Sequence[Report]) -> list[tuple[str, ...]]:
+    """One row a report, under `HEADINGS`."""
+    return [
+        (
+            report.scenario,
+            "passed" if report.passed else "FAILED",
+            _ms(report.noticed_ms),
+            _ms(report.recovered_ms),
+            str(report.requests.sent),
+            str(report.requests.failed),
+            _ms(report.requests.longest_gap_ms),
+            _ms(report.requests.p99_ms),
+            "-" if report.models_reloaded is None else str(report.models_reloaded),
+        )
+        for report in reports
+    ]
+
+
+def table(reports: Sequence[Report]) -> str:
+    """The rows as plain text, and under them why something failed or was skipped."""
+    lines = [HEADINGS, *rows(reports)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    text = [
+        "  ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    text.insert(1, "-" * max(map(len, text)))
+    return "\n".join([*text, *remarks(reports)])
+
+
+def remarks(reports: Sequence[Report]) -> list[str]:
+    """Why something failed, and what was not restored, once each."""
+    failed = [f"{report.scenario} failed: {report.why}" for report in reports if not report.passed]
+    skipped = {
+        f"{row['uid']} was not restored: {row['reason']} (decided by {row['plugin']})": None
+        for report in reports
+        for row in report.skipped
+    }
+    return [*failed, *skipped]
+
+
+def timeline(report: Report) -> str:
+    """What happened when, one line each, after the fault."""
+    moments = sorted(report.timeline)
+    lines = [f"  {moment.at * 1000:9.1f} ms  {moment.text}" for moment in moments]
+    return "\n".join([f"{report.scenario}: {'passed' if report.passed else 'FAILED'}", *lines])
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f} ms"
