@@ -6,11 +6,11 @@ Values only: nothing here reads the environment or a file (the CLI does).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from zrecover.errors import ConfigError
 
-__all__ = ["DEFAULT_CLUSTER", "LIMITS", "Limits", "Timing"]
+__all__ = ["DEFAULT_CLUSTER", "LIMITS", "Limits", "Timing", "timing_with"]
 
 DEFAULT_CLUSTER = "default"
 
@@ -82,6 +82,25 @@ class Timing:
     def lost_after(self) -> float:
         """Seconds of silence that make a worker LOST."""
         return self.lost_timeouts * self.timeout
+
+
+def timing_with(
+    timing: Timing, *, recovery_window: float | None = None, lost_after: float | None = None
+) -> Timing:
+    """`timing` with those of the values that are given; `lost_after` is in seconds.
+
+    Raises ConfigError where they do not fit together.
+    """
+    if recovery_window is not None:
+        timing = replace(timing, recovery_window=recovery_window)
+    if lost_after is not None:
+        if isinstance(lost_after, int | float) and lost_after < timing.timeout:
+            raise ConfigError(
+                f"lost_after {lost_after} s is below the time-out of {timing.timeout} s, "
+                "after which a worker is only suspect"
+            )
+        timing = replace(timing, lost_timeouts=lost_after / timing.timeout)
+    return timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

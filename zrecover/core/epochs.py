@@ -38,14 +38,15 @@ class Epochs:
         """The epoch with which `boot` leads from now on.
 
         What it has (`held`, as it says, or what it got last) if nobody has seen a higher one
-        and no other boot ever got it; else a new one above all.
+        and no other boot ever got it; else a new one above all. A boot that proposes more than
+        it holds has met a higher one, and gets one above that.
         """
         keeps = self.plausible(held)
         if boot == self.boot:
             keeps = max(keeps, self.last)
         elif keeps <= self.last:
             keeps = 0
-        if not keeps or keeps < self.highest:
+        if not keeps or keeps < self.highest or (held and proposed > keeps):
             keeps = max(proposed, self.highest + 1)
         self.boot, self.last, self.highest = boot, keeps, keeps
         return keeps

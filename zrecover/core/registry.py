@@ -79,12 +79,15 @@ class Registry:
         self.workers: dict[str, WorkerRecord] = {}
         self.sessions: dict[Session, WorkerRecord] = {}
         self.replicas: dict[str, ReplicaView] = {}
+        self.revision = 0
+        """Grows whenever any record changes."""
         self._claims: dict[str, dict[tuple[str, int], Candidate]] = {}
         self._models: dict[str, dict[str, None]] = {}
         self._model_views: dict[str, ModelView] = {}
 
     def swap(self, record: WorkerRecord) -> list[str]:
         """Put `record` in the place of the worker's old one; the uids it concerns."""
+        self.revision += 1
         old = self.workers.get(record.worker)
         if old is not None:
             self.sessions.pop(old.session, None)
@@ -100,6 +103,7 @@ class Registry:
         seq: int,
     ) -> list[str]:
         """Apply what has changed in a worker's inventory, up to version `seq`."""
+        self.revision += 1
         touched: dict[str, None] = {}
         for key in removed:
             if key in record.claims:
@@ -123,11 +127,13 @@ class Registry:
         record = self.workers.pop(worker, None)
         if record is None:
             return []
+        self.revision += 1
         self.sessions.pop(record.session, None)
         return self._reindex(record, None)
 
     def set_state(self, record: WorkerRecord, state: WorkerState) -> list[str]:
         """Say how alive a worker is; the uids that this concerns."""
+        self.revision += 1
         record.state = state
         for key in record.claims:
             self._put(record, key)
@@ -135,6 +141,7 @@ class Registry:
 
     def clear(self) -> list[str]:
         """Forget everybody; all uids that were known."""
+        self.revision += 1
         uids = list(self.replicas)
         self.workers.clear()
         self.sessions.clear()

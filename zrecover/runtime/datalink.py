@@ -52,8 +52,8 @@ class DataLink:
     """One try to reach `address`, and the connection that comes of it."""
 
     __slots__ = (
-        "_addresses", "_attachment", "_context", "_dealer", "_insecure", "_limits", "_loop",
-        "_timing", "_user", "address", "closed", "up",
+        "_addresses", "_attachment", "_context", "_dealer", "_insecure", "_kicking", "_limit",
+        "_limits", "_loop", "_timing", "_user", "address", "closed", "up",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +75,8 @@ class DataLink:
         self._dealer: Dealer | None = None
         self._attachment: Attachment | None = None
         self._addresses: list[Endpoint] = []
+        self._limit = 1
+        self._kicking = False
 
     def open(self) -> None:
         """Begin. Whatever comes of it is told later."""
@@ -97,7 +99,9 @@ class DataLink:
             sent = self._dealer.send(frames)
         except ZRecoverError:
             return Sent.GONE
-        self._attachment.kick()
+        if not self._kicking:  # once for all that is sent in one turn of the loop
+            self._kicking = True
+            self._loop.call_soon(self._kick)
         return sent
 
     def close(self, linger_s: float = 0.0) -> None:
@@ -105,6 +109,11 @@ class DataLink:
         self.closed = True
         self.up = False
         self._release(linger_s)
+
+    def _kick(self) -> None:
+        self._kicking = False
+        if self._attachment is not None:
+            self._attachment.kick()
 
     def _hand_over(self, resolved: Resolved) -> None:
         """In the resolver's thread, or in ours."""
@@ -138,8 +147,11 @@ class DataLink:
         if dealer is None:
             return False
         try:
-            if self._read(dealer):
+            # The first message by itself: whoever waits for it goes on before we look for more.
+            if self._read(dealer, self._limit):
+                self._limit = _BURST
                 return True
+            self._limit = 1
             for event in dealer.poll_state():
                 if event.state is Link.UP:
                     self.up = True
@@ -153,9 +165,9 @@ class DataLink:
             self._end(str(error))
         return False
 
-    def _read(self, dealer: Dealer) -> int:
+    def _read(self, dealer: Dealer, limit: int) -> int:
         """Take one burst; how many messages it had."""
-        burst = dealer.recv(_BURST)
+        burst = dealer.recv(limit)
         for message in burst:
             if self.closed:
                 break
@@ -164,7 +176,7 @@ class DataLink:
 
     def _last_words(self, dealer: Dealer, reason: str) -> None:
         """It is down: first what it still had for us, which is bounded, then the news."""
-        while not self.closed and self._read(dealer):
+        while not self.closed and self._read(dealer, _BURST):
             pass
         self._end(reason)
 

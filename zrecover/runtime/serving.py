@@ -74,7 +74,8 @@ class RequestServer:
         self._outbox: Outbox | None = None
         self._attachment: Attachment | None = None
         self._address: Endpoint | None = None
-        self._draining = self._closed = self._reading = False
+        self._draining = self._closed = self._reading = self._kicking = False
+        self._limit = 1
         self._seen = self._stalled = 0.0
 
     # --- life ---
@@ -185,7 +186,9 @@ class RequestServer:
         if gap > _STALL_S:
             self._stalled = gap
         try:
-            burst = router.recv(_BURST)
+            # The first message by itself: its handler begins before we look for more.
+            burst = router.recv(self._limit)
+            self._limit = _BURST if burst else 1
             if not burst:
                 self._stalled = 0.0
                 self._look_at(router)
@@ -200,7 +203,7 @@ class RequestServer:
                 self.bad_messages += 1
                 _log.exception("a request could not be taken")
         self._reading = False
-        return len(burst) == _BURST
+        return bool(burst)
 
     def _look_at(self, router: Router) -> None:
         for event in router.events():
@@ -268,8 +271,15 @@ class RequestServer:
     def _send(self, peer: Peer, frames: tuple[bytes, ...]) -> None:
         if self._outbox is not None and self._attachment is not None:
             self._outbox.send(peer, frames)
-            if not self._reading:  # who reads looks again by himself
-                self._attachment.kick()
+            if not self._reading and not self._kicking:  # who reads looks again by himself
+                self._kicking = True
+                self._loop.call_soon(self._kick)
+
+    def _kick(self) -> None:
+        """Once for all that was sent in one turn of the loop."""
+        self._kicking = False
+        if self._attachment is not None:
+            self._attachment.kick()
 
     def _settle(self) -> None:
         if self._draining and self._done():

@@ -1,0 +1,295 @@
+"""The client as a user embeds it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+import msgspec
+
+from zrecover.config import DEFAULT_CLUSTER, Timing
+from zrecover.core.calls import RouteStatus
+from zrecover.core.client import ClientCore
+from zrecover.core.link import LinkState
+from zrecover.core.routes import RoutesState
+from zrecover.errors import ConfigError, LifecycleError, NoSupervisor, ZRecoverError
+from zrecover.ids import check_name
+from zrecover.runtime.calling import CallPool
+from zrecover.runtime.declaring import endpoints_of
+from zrecover.runtime.linking import Connector
+from zrecover.runtime.nodes import CoreNode
+from zrecover.runtime.party import Party
+from zrecover.runtime.reporting import Observer
+from zrecover.wire.codec import TO_CLIENT
+from zrecover.wire.messages import Rejected, Result, RouteRow
+
+__all__ = ["Client"]
+
+_ASK_AGAIN = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The routes as the I/O thread last handed them over."""
+
+    rows: Mapping[str, tuple[RouteRow, ...]] = field(default_factory=dict)
+    state: RoutesState = RoutesState.EMPTY
+    linked: bool = False
+    boot: str = ""
+    epoch: int = 0
+
+
+class Client:
+    """Calls models wherever they are, and goes on while there is no supervisor.
+
+    Args:
+        endpoint: discovery's stable address, or several.
+        cluster: name of the cluster.
+        insecure: needed outside loopback, since the traffic is not encrypted.
+        timing: all waits.
+        name: how the supervisor's log calls it.
+        on_event: called with each event, in a thread of its own.
+
+    Raises:
+        ConfigError: from the constructor, for what cannot be used.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | Sequence[str],
+        *,
+        cluster: str = DEFAULT_CLUSTER,
+        insecure: bool = False,
+        timing: Timing | None = None,
+        name: str | None = None,
+        on_event: Observer | None = None,
+    ) -> None:
+        self._endpoints = endpoints_of(endpoint, insecure=insecure)
+        try:
+            self.cluster = check_name("cluster", cluster)
+            self.name = check_name("name", name or f"client-{os.getpid()}-{secrets.token_hex(3)}")
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self._insecure = insecure
+        self._party = Party("client", timing or Timing(), on_event)
+        self._core: ClientCore | None = None
+        self._node: CoreNode | None = None
+        self._pool: CallPool | None = None
+        self._known = _Known()
+        self._key: object = None
+        self._told: object = None
+        self._results: dict[int, list[Result | Rejected]] = {}
+        self._nonce = 0
+        self.on_routes: Callable[[], None] | None = None
+        """Called in the event loop when routes, or what they are worth, have changed."""
+
+    def __repr__(self) -> str:
+        return f"<Client {self.name}, routes {self.routes_state}>"
+
+    # --- life ---
+
+    async def __aenter__(self) -> Client:
+        party = self._party
+        party.open()
+        try:
+            self._pool = CallPool(
+                party.context,
+                self.cluster,
+                _Source(self),
+                timing=party.timing,
+                insecure=self._insecure,
+            )
+            party.on_change(self._changed)
+            await party.in_io(self._open)
+        except BaseException:
+            await party.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.close()
+        await self._party.close()
+
+    def _open(self) -> None:
+        party, io = self._party, self._party.io
+        core = ClientCore(self.name, self._endpoints, self.cluster, party.timing, random.Random())
+        node = CoreNode(core, report=party.report, after=self._after)
+        self._core, self._node = core, node
+        node.connector = Connector(
+            io, node, TO_CLIENT, node.feed, party.timing, insecure=self._insecure
+        )
+        io.add(node)
+
+    # --- calls ---
+
+    async def call(
+        self,
+        model: str,
+        payload: Any,
+        *,
+        deadline: float = 30.0,
+        idempotent: bool = False,
+        replica: str | None = None,
+    ) -> Any:
+        """Send `payload` to a replica of `model` and return the handler's answer.
+
+        It ends within `deadline` seconds, whatever happens. While nothing is known of the
+        model and no supervisor serves, it waits. What was not written to a socket moves freely;
+        what was written is repeated elsewhere only if it is `idempotent`. `replica` is a uid,
+        for that replica only.
+
+        Raises ModelNotFound (at once, if a serving supervisor knows no such model), NoReplica,
+        NoSupervisor, Recovering, WorkerLost, DeadlineExceeded, RemoteError, PayloadError.
+        """
+        if self._pool is None or self._party.closed:
+            raise LifecycleError("the client is not open; use it in `async with`")
+        return await self._pool.call(
+            model, payload, deadline=deadline, idempotent=idempotent, replica=replica
+        )
+
+    # --- what it knows ---
+
+    @property
+    def routes(self) -> Mapping[str, tuple[RouteRow, ...]]:
+        """All routes known, by model."""
+        return MappingProxyType(dict(self._known.rows))
+
+    @property
+    def routes_state(self) -> RoutesState:
+        """What the routes are worth."""
+        return self._known.state
+
+    @property
+    def supervisor(self) -> str:
+        """Boot id of the supervisor that it is linked to; empty if none."""
+        return self._known.boot if self._known.linked else ""
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of that supervisor; 0 if none."""
+        return self._known.epoch if self._known.linked else 0
+
+    async def wait_linked(self, timeout: float | None = None) -> None:
+        """Wait until a supervisor has told its routes.
+
+        Raises NoSupervisor after `timeout` seconds, with what was seen.
+        """
+        if not await self._party.until(lambda: self._known.linked, timeout):
+            raise NoSupervisor(self._explain())
+
+    async def status(self, timeout: float = 5.0) -> dict[str, Any]:
+        """The leading supervisor's view as plain values.
+
+        Raises NoSupervisor after `timeout` seconds, with what was seen at the endpoint.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        self._nonce += 1
+        nonce = self._nonce
+        self._results[nonce] = []
+        try:
+            while (left := end - loop.time()) > 0:
+                await self.wait_linked(left)
+                self._results[nonce].clear()
+                await self._party.in_io(lambda: self._query(nonce))
+                patience = min(_ASK_AGAIN, max(0.0, end - loop.time()))
+                if await self._party.until(lambda: self._whole(nonce), patience):
+                    return self._read(nonce)
+            raise NoSupervisor(f"no answer within {timeout:g} s: {self._explain()}")
+        finally:
+            del self._results[nonce]
+
+    def _query(self, nonce: int) -> None:
+        if self._node is not None and self._core is not None:
+            self._node.carry_out(self._core.query("status", nonce))
+
+    def _whole(self, nonce: int) -> bool:
+        parts = self._results[nonce]
+        return bool(parts) and (isinstance(parts[-1], Rejected) or parts[-1].last)
+
+    def _read(self, nonce: int) -> dict[str, Any]:
+        body = b""
+        for part in self._results[nonce]:
+            if isinstance(part, Rejected):
+                raise ZRecoverError(f"the supervisor rejects the query: {part.reason}")
+            body += part.body
+        status: dict[str, Any] = msgspec.json.decode(body)
+        return status
+
+    def _explain(self) -> str:
+        return "discovery has not answered yet" if self._core is None else self._core.explain()
+
+    # --- between the threads ---
+
+    def _after(self) -> None:
+        """The core has moved: hand over what is new (I/O thread)."""
+        core = self._core
+        if core is None:
+            return
+        for result in core.results:
+            nonce = result.nonce if isinstance(result, Result) else max(self._results, default=0)
+            if nonce in self._results:
+                self._results[nonce].append(result)
+        fresh = bool(core.results)
+        core.results.clear()
+        linked = core.link.state is LinkState.OPEN
+        key = (core.changed, linked)
+        if key != self._key:
+            self._key = key
+            fresh = True
+            book = core.book
+            self._known = _Known(
+                rows={model: book.rows(model) for model in book.models},
+                state=book.state,
+                linked=linked,
+                boot=core.link.boot,
+                epoch=core.link.epoch,
+            )
+        if fresh:
+            self._party.changed()
+
+    def _changed(self) -> None:
+        if self._known is self._told:
+            return
+        self._told = self._known
+        if self._pool is not None:
+            self._pool.routes_changed()
+        if self.on_routes is not None:
+            self.on_routes()
+
+
+class _Source:
+    """The routes as calls see them, in the caller's thread."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def rows(self, model: str) -> tuple[RouteRow, ...]:
+        """All that is known of the model."""
+        return self._client._known.rows.get(model, ())
+
+    @property
+    def status(self) -> RouteStatus:
+        """What the rows are worth now."""
+        known = self._client._known
+        if not known.linked:
+            return RouteStatus.NO_SUPERVISOR
+        if known.state is RoutesState.COMPLETE:
+            return RouteStatus.COMPLETE
+        return RouteStatus.RECOVERING
+
+    def explain(self) -> str:
+        """Why they are not complete."""
+        return self._client._explain()

@@ -1,0 +1,53 @@
+"""From what a user declares to what travels: endpoints and claims, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zrecover.endpoints import check_connect
+from zrecover.errors import BadMessage, ConfigError, InvalidReplica
+from zrecover.model import Replica, ReplicaState
+from zrecover.wire.codec import encode_claim
+from zrecover.wire.messages import Claim
+
+__all__ = ["claim_of", "endpoints_of"]
+
+
+def endpoints_of(endpoint: str | Sequence[str], *, insecure: bool) -> tuple[str, ...]:
+    """One endpoint or several, checked. Raises ConfigError."""
+    texts = (endpoint,) if isinstance(endpoint, str) else tuple(endpoint)
+    if not texts:
+        raise ConfigError("give the endpoint of discovery, such as tcp://127.0.0.1:5700")
+    for text in texts:
+        check_connect(text, insecure=insecure)
+    return texts
+
+
+def claim_of(replica: Replica, state: ReplicaState, created_ts: int) -> Claim:
+    """The record of a replica that travels. Raises InvalidReplica if it cannot."""
+    assert replica.kind is not None
+    try:
+        metadata = msgspec.msgpack.encode(replica.metadata)
+        claim = Claim(
+            uid=replica.uid,
+            model=replica.model,
+            kind=replica.kind,
+            n_worker=replica.n_worker,
+            shard=replica.shard,
+            state=state,
+            created_ts=created_ts,
+            name=replica.name,
+            version=replica.version,
+            abilities=replica.abilities,
+            label=replica.label,
+            devices=replica.devices,
+            desired=replica.desired,
+            launch=replica.launch,
+            metadata=msgspec.Raw(metadata),
+        )
+        encode_claim(claim)
+    except (TypeError, OverflowError, ValueError, RecursionError, BadMessage) as error:
+        raise InvalidReplica(f"{replica.uid} cannot be put on the wire: {error}") from None
+    return claim

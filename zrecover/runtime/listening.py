@@ -1,0 +1,104 @@
+"""Carries out what a core wants said to its peers: the listening side.
+
+Every message is decoded strictly; what is none is counted, answered at a bounded rate, and
+disturbs nobody else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast
+
+from zrecover.config import Timing
+from zrecover.core.effects import Reply
+from zrecover.core.inputs import FromPeer, PeerGone, PeerLeft
+from zrecover.endpoints import Endpoint
+from zrecover.errors import BadMessage, BindFailed
+from zrecover.net import NetEventKind, Overlong, Peer, Role, Router, Sent
+from zrecover.runtime.iothread import IoThread, Node
+from zrecover.wire.codec import Codec, encode
+from zrecover.wire.messages import Message, Rejected
+
+__all__ = ["Listener"]
+
+T = TypeVar("T", bound=Message)
+_BURST = 500
+_COMPLAINTS_PER_SECOND = 50.0
+
+
+class Listener(Generic[T]):
+    """One listening control socket. I/O thread only, but for the counters."""
+
+    def __init__(self, io: IoThread, codec: Codec[T], timing: Timing) -> None:
+        self.bad_messages = 0
+        """Messages that could not be read."""
+        self.unsent = 0
+        """Messages that were dropped because the peer does not read."""
+        self._io, self._codec = io, codec
+        self._feed: Callable[[object], None] = _nobody
+        self._router = Router(io.context, Role.CONTROL_ROUTER, timing=timing)
+        self._complaints = _COMPLAINTS_PER_SECOND
+        self._counted = time.monotonic()
+
+    def bind(self, endpoint: Endpoint) -> Endpoint:
+        """Listen; the actual address. Raises BindFailed, and is closed then."""
+        try:
+            return self._router.bind(endpoint)
+        except BindFailed:
+            self._router.close()
+            raise
+
+    def attach(self, node: Node, feed: Callable[[object], None]) -> None:
+        """From now on what comes in goes to `feed`, the inputs of `node`'s core."""
+        self._feed = feed
+        self._io.poller.register(self._router, (node, "listen"))
+
+    def ready(self) -> None:
+        """Something has come in, or a connection has ended."""
+        for item in self._router.recv(_BURST):
+            if isinstance(item, Overlong):
+                self._bad(item.peer, item.reason)
+                continue
+            try:
+                if len(item.frames) != 1:
+                    raise BadMessage(f"{len(item.frames)} frames")
+                message = self._codec.decode(item.frames[0])
+            except BadMessage as error:
+                self._bad(item.peer, str(error))
+                continue
+            self._feed(FromPeer(item.peer, message))
+        for event in self._router.events():
+            if event.kind is NetEventKind.DISCONNECTED:
+                self._feed(PeerLeft())
+
+    def carry_out(self, effect: object) -> bool:
+        """Send what the effect says; False if it is none of ours."""
+        if not isinstance(effect, Reply):
+            return False
+        peer = cast("Peer", effect.peer)
+        sent = self._router.send(peer, (encode(effect.message),))
+        if sent is Sent.GONE:
+            self._feed(PeerGone(peer))
+        elif sent is Sent.FULL:
+            self.unsent += 1
+        return True
+
+    def close(self, linger: float = 0.0) -> None:
+        """Let go of the address."""
+        self._io.poller.unregister(self._router)
+        self._router.close(linger)
+
+    def _bad(self, peer: Peer | None, reason: str) -> None:
+        self.bad_messages += 1
+        now = time.monotonic()
+        most = _COMPLAINTS_PER_SECOND
+        self._complaints = min(most, self._complaints + (now - self._counted) * most)
+        self._counted = now
+        if peer is not None and self._complaints >= 1.0:
+            self._complaints -= 1.0
+            self._router.send(peer, (encode(Rejected("bad-message", reason[:400])),))
+
+
+def _nobody(input: object) -> None:
+    """Takes inputs before anybody is attached: there are none."""

@@ -1,0 +1,50 @@
+"""Loading a model: its factory runs in a daemon thread, so that one that hangs never matters."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from zrecover.model import Replica
+
+__all__ = ["in_thread", "make_handler"]
+
+
+def make_handler(factory: Callable[..., Any], replica: Replica) -> Any:
+    try:
+        signature = inspect.signature(factory)
+        signature.bind(replica)
+    except TypeError:
+        return factory()
+    except ValueError:  # no signature: a built-in
+        return factory(replica)
+    return factory(replica)
+
+
+async def in_thread(call: Callable[[], Any]) -> Any:
+    """Run in a daemon thread, so that a load that hangs never keeps the process."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def done(result: Any, error: BaseException | None) -> None:
+        if not future.done():
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+    def run() -> None:
+        result, fault = None, None
+        try:
+            result = call()
+        except BaseException as error:
+            fault = error if isinstance(error, Exception) else RuntimeError(repr(error))
+        with contextlib.suppress(RuntimeError):  # the loop was closed without us
+            loop.call_soon_threadsafe(done, result, fault)
+
+    threading.Thread(target=run, name="zr-load", daemon=True).start()
+    return await future

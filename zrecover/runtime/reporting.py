@@ -1,0 +1,71 @@
+"""Events to the log and to whoever asked for them, in a thread of their own.
+
+The I/O thread only puts them on a bounded queue: a full pipe behind the log, or a slow
+callback, never delays a heartbeat. What does not fit is counted and dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from zrecover.core.events import ClaimRefused, Event, PeerRejected
+
+__all__ = ["Observer", "Reporter"]
+
+Observer = Callable[[Event], None]
+"""Called with each event, in the reporter's thread. What it raises is logged."""
+
+_log = logging.getLogger("zrecover")
+_ROOM = 10_000
+_QUIET = (PeerRejected, ClaimRefused)
+_QUIET_MOST = 20
+
+
+class Reporter:
+    """Tells events to the log `zrecover.<role>` and to an observer."""
+
+    def __init__(self, role: str, observer: Observer | None = None) -> None:
+        self.dropped = 0
+        """Events for which there was no room."""
+        self._log = logging.getLogger(f"zrecover.{role}")
+        self._observer = observer
+        self._queue: queue.Queue[Event | None] = queue.Queue(_ROOM)
+        self._repeats: dict[type[Event], int] = {}
+        self._thread = threading.Thread(target=self._run, name=f"zr-report-{role}", daemon=True)
+        self._thread.start()
+
+    def tell(self, event: Event) -> None:
+        """Report one event; never blocks. From any thread."""
+        try:
+            self._queue.put_nowait(event)
+        except queue.Full:
+            self.dropped += 1
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Report what is queued and end, within `timeout` seconds."""
+        try:
+            self._queue.put_nowait(None)
+        except queue.Full:
+            return
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while (event := self._queue.get()) is not None:
+            try:
+                self._log_one(event)
+                if self._observer is not None:
+                    self._observer(event)
+            except Exception:
+                _log.exception("an observer failed on: %s", event)
+
+    def _log_one(self, event: Event) -> None:
+        """One line an event; what peers can cause at will is thinned out."""
+        if isinstance(event, _QUIET):
+            times = self._repeats[type(event)] = self._repeats.get(type(event), 0) + 1
+            if times > _QUIET_MOST and times % 1000:
+                return
+        self._log.info("%s", event)

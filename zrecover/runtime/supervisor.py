@@ -1,0 +1,303 @@
+"""The supervisor as a user embeds it."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from zrecover.config import DEFAULT_CLUSTER, Timing, timing_with
+from zrecover.core.reign import Candidacy
+from zrecover.core.supervisor import SupervisorCore
+from zrecover.core.view import RecoveryReport, SupervisorState, View
+from zrecover.endpoints import Endpoint, check_bind, check_connect
+from zrecover.errors import (
+    AddressInUse,
+    ConfigError,
+    Fenced,
+    InvalidEndpoint,
+    NoSupervisor,
+    Recovering,
+)
+from zrecover.hooks import decide
+from zrecover.ids import check_name
+from zrecover.runtime.discovery import open_discovery
+from zrecover.runtime.linking import Connector
+from zrecover.runtime.listening import Listener
+from zrecover.runtime.nodes import CoreNode
+from zrecover.runtime.party import Party, advertised
+from zrecover.runtime.reporting import Observer
+from zrecover.wire.codec import FROM_DISCOVERY_TO_SUPERVISOR, TO_SUPERVISOR
+
+__all__ = ["Supervisor"]
+
+_REFRESH = 0.5
+
+
+class Supervisor:
+    """Knows where all replicas are, while discovery lets it lead.
+
+    Args:
+        endpoint: hosts discovery itself at this stable address; binding it is the lock.
+        announce: uses a discovery that runs alone at this address instead.
+        cluster: name of the cluster.
+        bind: where workers and clients connect to; `*` takes any free port.
+        advertise: what they are told to connect to, where that is not `bind`.
+        expect_workers: a recovery is complete when this many have come back.
+        recovery_window: seconds after which it is complete in any case.
+        lost_after: seconds of silence after which a worker is removed.
+        insecure: needed outside loopback, since the traffic is not encrypted.
+        timing: all other waits.
+        on_event: called with each event, in a thread of its own.
+
+    Raises:
+        ConfigError: from the constructor, for what cannot be used.
+        AddressInUse, BindFailed: on entering.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        announce: str | None = None,
+        cluster: str = DEFAULT_CLUSTER,
+        bind: str = "tcp://127.0.0.1:*",
+        advertise: str | None = None,
+        expect_workers: int | None = None,
+        recovery_window: float | None = None,
+        lost_after: float | None = None,
+        insecure: bool = False,
+        timing: Timing | None = None,
+        on_event: Observer | None = None,
+    ) -> None:
+        if (endpoint is None) == (announce is None):
+            raise ConfigError(
+                "say either endpoint= (host discovery there) or announce= (one that runs alone)"
+            )
+        self._host = self._target = None
+        if endpoint is not None:
+            self._host = check_bind(endpoint, insecure=insecure, what="endpoint")
+        elif announce is not None:
+            self._target = check_connect(announce, insecure=insecure, what="announce")
+        self._bind = check_bind(bind, insecure=insecure)
+        self._advertise = None
+        if advertise is not None:
+            self._advertise = check_bind(advertise, insecure=insecure, what="advertise")
+            if self._advertise.wildcard:
+                raise ConfigError(f"advertise {advertise!r} stands for every interface")
+        if expect_workers is not None and (
+            not isinstance(expect_workers, int) or expect_workers < 0
+        ):
+            raise ConfigError(f"expect_workers must be a number of workers, not {expect_workers}")
+        self.cluster = _name("cluster", cluster)
+        self._expect, self._insecure = expect_workers, insecure
+        timing = timing_with(
+            timing or Timing(), recovery_window=recovery_window, lost_after=lost_after
+        )
+        self._party = Party("supervisor", timing, on_event)
+        self.boot = secrets.token_hex(8)
+        """Random id of this run."""
+        self.endpoint = endpoint or announce or ""
+        """Where discovery is; after entering, with the actual port."""
+        self.internal = ""
+        """Where workers and clients connect to."""
+        self._core: SupervisorCore | None = None
+        self._node: CoreNode | None = None
+        self._view = View(boot=self.boot)
+        self._key: object = None
+        self._published = self._cost = 0.0
+
+    def __repr__(self) -> str:
+        view = self._view
+        return f"<Supervisor {self.boot} {view.state} epoch {view.epoch} at {self.internal or '-'}>"
+
+    # --- life ---
+
+    async def __aenter__(self) -> Supervisor:
+        self._party.open()
+        try:
+            await self._party.in_io(self._open)
+        except BaseException:
+            await self._party.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._party.close()
+
+    def _open(self) -> None:
+        party, io = self._party, self._party.io
+        if self._host is not None:
+            try:
+                at = open_discovery(party, io, self._host, self.cluster, grace=0.0)
+            except AddressInUse as error:
+                raise AddressInUse(
+                    f"{error}. If a discovery runs there, use announce= (--announce)"
+                ) from None
+            self.endpoint = str(at)
+            if at.wildcard:
+                at = Endpoint("::1" if at.host == "::" else "127.0.0.1", at.port)
+        else:
+            assert self._target is not None
+            at = self._target
+        listener = Listener(io, TO_SUPERVISOR, party.timing)
+        bound = listener.bind(self._bind)
+        try:
+            self.internal = advertised(bound, self._advertise, "supervisor")
+        except InvalidEndpoint:
+            listener.close()
+            raise
+        candidacy = Candidacy(
+            self.cluster, self.boot, (self.internal,), proposed=int(time.time() * 1000)
+        )
+        core = SupervisorCore(
+            str(at), candidacy, party.timing, random.Random(), expect_workers=self._expect
+        )
+        node = CoreNode(
+            core,
+            report=party.report,
+            after=self._after,
+            decide=decide,
+            before_tick=self._publish,
+            farewell=0.3,
+        )
+        node.listener = listener
+        node.connector = Connector(
+            io,
+            node,
+            FROM_DISCOVERY_TO_SUPERVISOR,
+            node.feed,
+            party.timing,
+            insecure=True,  # checked already; the embedded one is our own
+        )
+        self._core, self._node = core, node
+        io.add(node)
+
+    # --- the view ---
+
+    @property
+    def view(self) -> View:
+        """What it believes; an immutable record, from any thread."""
+        return self._view
+
+    @property
+    def state(self) -> SupervisorState:
+        """Where it is in its life."""
+        return self._view.state
+
+    @property
+    def epoch(self) -> int:
+        """The epoch it leads with; 0 before it was granted one."""
+        return self._view.epoch
+
+    @property
+    def leading(self) -> bool:
+        """True while it is the supervisor."""
+        return self.state in (SupervisorState.RECOVERING, SupervisorState.SERVING)
+
+    @property
+    def discovery_error(self) -> str:
+        """Why discovery cannot be reached; empty while it can."""
+        return "" if self._core is None else self._core.reign.why
+
+    @property
+    def healthy(self) -> bool:
+        """True while the I/O thread goes round."""
+        return not self._party.closed and self._party.io.healthy
+
+    def _after(self) -> None:
+        """The core has moved: publish what is new, soon (I/O thread)."""
+        node = self._node
+        if node is not None and self._key_now() != self._key:
+            due = self._published + 20 * self._cost
+            now = time.monotonic()
+            if due <= now:
+                self._publish(now)
+            else:
+                node.also_at = due
+
+    def _key_now(self) -> object:
+        core = self._core
+        assert core is not None
+        numbers = (core.registry.revision, core.publisher.audience.number, core.recovery.seen)
+        return core.state, core.epoch, core.liveness.braked, numbers, core.leader
+
+    def _publish(self, now: float) -> None:
+        core, node = self._core, self._node
+        if core is None or node is None:
+            return
+        fresh = self._key_now() != self._key
+        if not fresh and now - self._published < max(_REFRESH, 20 * self._cost):
+            return
+        if fresh and self._published + 20 * self._cost > now:
+            return
+        node.also_at = None
+        self._key = self._key_now()
+        self._view = core.view(now)
+        self._published = time.monotonic()
+        self._cost = self._published - now
+        if fresh:
+            self._party.changed()
+
+    # --- waiting ---
+
+    async def wait_discovery(self, timeout: float | None = None) -> None:
+        """Wait until discovery has answered: it leads, stands by, or is superseded.
+
+        Raises NoSupervisor after `timeout` seconds, with what was seen of discovery.
+        """
+        if not await self._party.until(lambda: self.state is not SupervisorState.SEEKING, timeout):
+            seen = self.discovery_error or "no answer yet"
+            raise NoSupervisor(f"discovery at {self.endpoint} does not answer: {seen}")
+
+    async def wait_leading(self, timeout: float | None = None) -> None:
+        """Wait until it leads. Raises NoSupervisor after `timeout` seconds, Fenced."""
+        await self._wait(lambda: self.leading, timeout)
+
+    async def wait_recovered(self, timeout: float | None = None) -> RecoveryReport:
+        """Wait until its view is complete, and say how that went.
+
+        Raises Recovering (or NoSupervisor, while it does not lead) after `timeout` seconds,
+        and Fenced where another supervisor took over.
+        """
+        await self._wait(lambda: self.state is SupervisorState.SERVING, timeout)
+        return self._view.recovery
+
+    async def _wait(self, condition: Callable[[], bool], timeout: float | None) -> None:
+        over = SupervisorState.SUPERSEDED
+        done = await self._party.until(lambda: condition() or self.state is over, timeout)
+        if self.state is over:
+            raise self._fenced()
+        if done:
+            return
+        if self.leading:
+            report = self._view.recovery
+            of = "" if report.expect_workers is None else f" of {report.expect_workers}"
+            raise Recovering(f"recovering, {len(report.seen)}{of} workers are back")
+        seen = self.discovery_error or f"this supervisor is {self.state}"
+        raise NoSupervisor(f"not leading after {timeout:g} s: {seen}")
+
+    async def wait_closed(self) -> None:
+        """Wait until it is closed. Raises Fenced if another supervisor takes over."""
+        over = SupervisorState.SUPERSEDED
+        await self._party.until(lambda: self._party.closed or self.state is over, None)
+        if self.state is over:
+            raise self._fenced()
+
+    def _fenced(self) -> Fenced:
+        leader = self._core.leader if self._core is not None else "another one"
+        return Fenced(f"supervisor {self.boot} is superseded: {leader} leads now")
+
+
+def _name(what: str, value: str) -> str:
+    try:
+        return check_name(what, value)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
