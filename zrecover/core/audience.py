@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from zrecover.config import LIMITS, Limits
 from zrecover.core.view import ReplicaView
 from zrecover.wire.messages import RouteRow, RouteShard
@@ -17,7 +19,8 @@ from zrecover.wire.messages import RouteRow, RouteShard
 __all__ = ["Audience", "Client", "chunks", "route_row"]
 
 _GONE_KEPT = 10_000
-_ROW_BYTES, _SHARD_BYTES = 120, 60
+_VAST = "its shards do not fit one frame"
+_encoder = msgspec.msgpack.Encoder()
 
 
 def route_row(replica: ReplicaView) -> RouteRow:
@@ -43,8 +46,12 @@ def chunks(rows: list[RouteRow], limits: Limits = LIMITS) -> Iterator[tuple[Rout
     part: list[RouteRow] = []
     size = 0
     for row in rows:
-        cost = _ROW_BYTES + len(row.uid) + len(row.model) + len(row.why)
-        cost += sum(_SHARD_BYTES + len(s.worker) + len(s.address) for s in row.shards)
+        cost = len(_encoder.encode(row))
+        if cost > limits.part_bytes:
+            row = RouteRow(
+                uid=row.uid, model=row.model, launch=row.launch, state=row.state, why=_VAST
+            )
+            cost = len(_encoder.encode(row))
         if part and (len(part) >= limits.rows_per_part or size + cost > limits.part_bytes):
             yield tuple(part)
             part, size = [], 0
@@ -79,6 +86,11 @@ class Audience:
     def waiting(self) -> bool:
         """True while some change has not been pushed."""
         return self._fresh and bool(self.clients)
+
+    @property
+    def full(self) -> bool:
+        """True while there is no room for another client."""
+        return len(self.clients) >= self._limits.clients
 
     def touch(self, uids: list[str], exists: Callable[[str], bool]) -> None:
         """These replicas have changed; `exists` tells those that are gone."""
@@ -121,7 +133,7 @@ class Audience:
         """A client has asked, and has number `at`; False if there is no room for it."""
         client = self.clients.get(peer)
         if client is None:
-            if len(self.clients) >= self._limits.clients:
+            if self.full:
                 return False
             client = self.clients[peer] = Client(name, at, now)
         client.at, client.heard = at, now

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zrecover.core.effects import Effect, Send
 from zrecover.core.inputs import Received, Stop, Tick
-from zrecover.core.link import LinkCore, LinkState
+from zrecover.core.link import LinkCore, LinkState, pace
 from zrecover.core.routes import RouteBook
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
@@ -96,12 +96,11 @@ class ClientCore:
         return [Send(self.link.number, m.Query(self._cluster, nonce, what))]
 
     def _received(self, message: m.Message, now: float, out: list[Effect]) -> None:
-        if isinstance(message, m.Rejected):
-            if message.code in ("query", "cluster") and self.link.state is LinkState.OPEN:
-                self.results.append(message)
-                return
-            reason = f"rejected ({message.code}): {message.reason}"
-            out += self.link.put_off(self._timing.backoff_max, reason, now)
+        opened = self.link.state is LinkState.OPEN
+        if opened and isinstance(message, m.Rejected) and message.code in ("query", "cluster"):
+            self.results.append(message)
+        if isinstance(message, m.Rejected | m.Busy):
+            out += self.link.turned_away(message, now)
             return
         if not isinstance(message, m.ToClient):
             self.dropped += 1
@@ -125,10 +124,6 @@ class ClientCore:
                     self._ask(now, out)  # something in between was lost
             case m.Result():
                 self.results.append(message)
-            case m.Busy(retry_after=seconds):
-                if self.link.state is LinkState.OPEN:
-                    out += self.link.reopen(now)
-                out += self.link.put_off(seconds, "the supervisor is busy", now)
             case m.Restarting():
                 out += self.link.drop("the supervisor stops", now)
             case _:
@@ -142,7 +137,7 @@ class ClientCore:
         return applied
 
     def _opened(self, message: m.RouteTable | m.RouteChange, now: float, out: list[Effect]) -> None:
-        self._interval = message.interval
+        self._interval = pace(message.interval)
         if self.link.state is LinkState.OPENING:
             out += self.link.opened(message.epoch, now, timeout=message.timeout)
             self._ask_at = now + self._interval * self._rng.random()

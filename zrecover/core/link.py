@@ -17,6 +17,7 @@ from zrecover.core.events import LinkLost, LinkMoved, LinkOpened, SearchStalled
 from zrecover.core.finder import Finder
 from zrecover.core.inputs import Answered, AnswerFailed, LinkDown, LinkUp, Start, Tick
 from zrecover.core.table import Table
+from zrecover.wire.messages import Busy, Rejected
 
 if TYPE_CHECKING:
     from random import Random
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     from zrecover.config import Timing
     from zrecover.wire.messages import Address_
 
-__all__ = ["LINK_TABLE", "LinkCore", "LinkInput", "LinkState"]
+__all__ = ["LINK_TABLE", "LinkCore", "LinkInput", "LinkState", "pace"]
+
+
+_SHORTEST, _LONGEST = 0.01, 600.0
+"""Bounds of what a supervisor may ask for: no spinning, and no wait without end."""
+
+
+def pace(seconds: float) -> float:
+    """An interval or time-out as the supervisor tells it, within reason."""
+    return min(max(seconds, _SHORTEST), _LONGEST)
 
 
 class LinkState(StrEnum):
@@ -84,6 +94,7 @@ LINK_TABLE: Table[LinkState, LinkInput] = Table(
         (_S.OPEN, _I.SILENT): _S.SEARCHING,
         (_S.OPEN, _I.REOPEN): _S.OPENING,
         (_S.OPEN, _I.MOVED): _S.WAITING,
+        (_S.OPEN, _I.PUT_OFF): _S.PAUSED,
         (_S.PAUSED, _I.RESUME): _S.SEARCHING,
         (_S.IDLE, _I.END): _S.CLOSED,
         (_S.SEARCHING, _I.END): _S.CLOSED,
@@ -136,6 +147,7 @@ class LinkCore:
         """True once the search has ended because of `give_up_after`."""
         self.openings = 0
         """How often the supervisor had to be told who we are."""
+        self._accepted = False
         self._avoid: str | None = None
         self._failures = 0
         self._since = 0.0
@@ -201,9 +213,10 @@ class LinkCore:
         """The supervisor has accepted us; from now on its silence of `timeout` s is a loss."""
         out: list[Effect] = []
         if LINK_TABLE.next(self.state, LinkInput.OPENED) is not None:
-            self.epoch, self._timeout, self._spread = epoch, timeout, spread
+            self.epoch = epoch
+            self._timeout, self._spread = pace(timeout), min(spread, _LONGEST)
             self._failures, self._avoid, self.why = 0, None, ""
-            self._stall_at = None
+            self._stall_at, self._accepted = None, True
             self._move(LinkInput.OPENED, now, out)
             out.append(Emit(LinkOpened(self.boot, epoch, self.endpoints[0])))
         return out
@@ -211,15 +224,35 @@ class LinkCore:
     def reopen(self, now: float) -> list[Effect]:
         """The supervisor does not know us any more: say again who we are, on the same link."""
         out: list[Effect] = []
-        self._move(LinkInput.REOPEN, now, out)
+        if self._move(LinkInput.REOPEN, now, out):
+            self._search_begins(now)
         return out
 
     def put_off(self, seconds: float, reason: str, now: float) -> list[Effect]:
         """The supervisor cannot accept us now: try again after `seconds`."""
         out: list[Effect] = []
         if self._lose(LinkInput.PUT_OFF, reason, now, out):
-            self._deadline = now + seconds * (0.5 + self._rng.random())
+            self._deadline = now + min(seconds, _LONGEST) * (0.5 + self._rng.random())
         return out
+
+    def turned_away(self, message: Busy | Rejected, now: float) -> list[Effect]:
+        """The supervisor cannot or will not accept us: try again later.
+
+        That binds to nothing, so while we are not accepted its epoch does not matter: one
+        whose epoch is below what we have seen says just this until it gets a higher one.
+        """
+        if isinstance(message, Busy):
+            if self.state is LinkState.OPEN:
+                obey, effects = self.heard(message.boot, message.epoch, now)
+                if not obey:
+                    return effects
+            return self.put_off(message.retry_after, "the supervisor is busy", now)
+        if self.state is not LinkState.OPENING:
+            return []
+        if message.code == "epoch":
+            self.highest = message.epoch  # ours is corrupt, years ahead of the supervisor's clock
+        reason = f"rejected ({message.code}): {message.reason}"
+        return self.put_off(self._timing.backoff_max, reason, now)
 
     def drop(self, reason: str, now: float) -> list[Effect]:
         """Drop the present link and search at once."""
@@ -281,7 +314,7 @@ class LinkCore:
             return
         self.boot, self.endpoints = address.boot, address.endpoints
         self.highest = max(self.highest, address.epoch)
-        spread = max(self._spread, address.spread)
+        spread = max(self._spread, min(address.spread, _LONGEST))
         self._deadline = now + self._rng.random() * spread
 
     def _lose(self, input: LinkInput, reason: str, now: float, out: list[Effect]) -> bool:
@@ -294,8 +327,10 @@ class LinkCore:
         lost = before is LinkState.OPEN and input is LinkInput.DOWN
         # After a mere loss of the connection, or when put off, the same supervisor will do.
         self._avoid = None if lost or input is LinkInput.PUT_OFF else self.boot
-        if before is LinkState.OPEN:
+        if self._accepted:
+            self._accepted = False
             out.append(Emit(LinkLost(self.boot, reason)))
+        if before is LinkState.OPEN:
             self._search_begins(now)
             out += self._finder.cancel()
         self._move(input, now, out)
@@ -323,19 +358,7 @@ class LinkCore:
         out += effects
         self._found(found, now, out)
         if self._deadline is not None and self._deadline <= now:
-            match self.state:
-                case LinkState.WAITING:
-                    self._move(LinkInput.TURN, now, out)
-                case LinkState.PAUSED:
-                    self._move(LinkInput.RESUME, now, out)
-                case LinkState.CONNECTING:
-                    self._lose(LinkInput.SILENT, "no connection in time", now, out)
-                case LinkState.OPENING:
-                    self._lose(LinkInput.SILENT, "no answer to the registration", now, out)
-                case LinkState.OPEN:
-                    self._lose(LinkInput.SILENT, f"silent for {self._timeout:g} s", now, out)
-                case _:
-                    self._deadline = None
+            self._overdue(now, out)
         if self._stall_at is not None and self._stall_at <= now:
             seconds = now - self._since
             self._stall_at = now + min(_STALL_MOST, max(_STALL_FIRST, seconds))
@@ -345,3 +368,16 @@ class LinkCore:
             if self._give_up_after is not None and seconds >= self._give_up_after:
                 self.gave_up = True
                 out += self.end(f"gave up after {seconds:.1f} s: {self.seen}", now)
+
+    def _overdue(self, now: float, out: list[Effect]) -> None:
+        """The deadline of the present state has passed."""
+        if self.state is LinkState.WAITING:
+            self._move(LinkInput.TURN, now, out)
+        elif self.state is LinkState.PAUSED:
+            self._move(LinkInput.RESUME, now, out)
+        elif self.state is LinkState.CONNECTING:
+            self._lose(LinkInput.SILENT, "no connection in time", now, out)
+        elif self.state is LinkState.OPENING:
+            self._lose(LinkInput.SILENT, "no answer to the registration", now, out)
+        else:
+            self._lose(LinkInput.SILENT, f"silent for {self._timeout:g} s", now, out)

@@ -1,7 +1,7 @@
 """Who is silent for how long: SUSPECT, LOST, the brake, and our own stalls.
 
-A heap with one entry a worker, moved lazily: a heartbeat costs nothing here. Times are
-monotonic seconds. This part only says what is due; the supervisor acts.
+A heap with one valid entry a worker, moved lazily: a heartbeat costs nothing here. Times
+are monotonic seconds. This part only says what is due; the supervisor acts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ BRAKE_FROM = 5
 """The brake needs a roster of this many workers."""
 BRAKE_SHARE = 0.35
 """It holds when more than this share of the roster would be removed together."""
+_SLACK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Liveness:
         self._stall = stall
         self._heap: list[tuple[float, int, WorkerRecord]] = []
         self._order = 0
+        self._valid: dict[str, int] = {}
         self._suspects: dict[str, WorkerRecord] = {}
         self._lately: dict[str, float] = {}
         self._grace_until = 0.0
@@ -68,9 +70,15 @@ class Liveness:
         self._push(record.last_heard + self.lost_after, record)
 
     def forget(self, worker: str) -> None:
-        """The worker has left."""
+        """The worker is not registered any more."""
+        self._valid.pop(worker, None)
         self._suspects.pop(worker, None)
-        self._lately.pop(worker, None)
+
+    def clear(self) -> None:
+        """A new reign: nobody is registered, and nobody was lost in it."""
+        self._valid.clear()
+        self._suspects.clear()
+        self._lately.clear()
 
     def stalled(self, now: float) -> float:
         """For how long this process stood still before `now`; 0.0 if it did not.
@@ -83,13 +91,13 @@ class Liveness:
         self._grace_until = max(self._grace_until, now + self.timeout)
         return now - last
 
-    def due(self, now: float, alive: dict[str, WorkerRecord]) -> Due:
-        """Who is due at `now`. `alive` is the registry's table of present records."""
+    def due(self, now: float) -> Due:
+        """Who is due at `now`; who is lost is watched no more."""
         suspects: list[WorkerRecord] = []
         overdue: list[WorkerRecord] = []
         while now >= self._grace_until and self._heap and self._heap[0][0] <= now:
-            record = heapq.heappop(self._heap)[2]
-            if alive.get(record.worker) is not record:
+            _, order, record = heapq.heappop(self._heap)
+            if self._valid.get(record.worker) != order:
                 continue
             silent = now - record.last_heard
             if silent >= self.lost_after:
@@ -102,10 +110,9 @@ class Liveness:
             if record.state is WorkerState.ALIVE:
                 suspects.append(record)
                 self._suspects[record.worker] = record
-        self._suspects = {w: r for w, r in self._suspects.items() if alive.get(w) is r}
         for worker in [w for w, at in self._lately.items() if at + self.lost_after <= now]:
             del self._lately[worker]
-        roster = len(alive) + len(self._lately)
+        roster = len(self._valid) + len(self._lately)
         silent_now = len(self._suspects) + len(self._lately)
         self.braked = roster >= BRAKE_FROM and silent_now > BRAKE_SHARE * roster
         if self.braked:
@@ -113,10 +120,14 @@ class Liveness:
                 self._push(now + self.timeout, record)
             overdue = []
         for record in overdue:
-            del self._suspects[record.worker]
+            self.forget(record.worker)
             self._lately[record.worker] = now
         return Due(tuple(suspects), tuple(overdue), self.braked, silent_now, roster)
 
     def _push(self, at: float, record: WorkerRecord) -> None:
         self._order += 1
+        self._valid[record.worker] = self._order
         heapq.heappush(self._heap, (at, self._order, record))
+        if len(self._heap) > 2 * len(self._valid) + _SLACK:
+            self._heap = [e for e in self._heap if self._valid.get(e[2].worker) == e[1]]
+            heapq.heapify(self._heap)

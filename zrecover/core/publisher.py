@@ -54,6 +54,8 @@ class Publisher:
         """A client asks what has changed since the version that it has."""
         since = ask.since
         number = since.n if since is not None and since.epoch == head.epoch else -1
+        if self.audience.full:
+            self.audience.expire(now - 4 * head.timeout)
         if not self.audience.hear(peer, ask.client, max(number, 0), now):
             out.append(Reply(peer, m.Busy(head.epoch, self._boot, 1.0)))
         elif number < 0 or not self.audience.knows(number):
@@ -104,7 +106,8 @@ class Publisher:
         gone = [uid for uid in uids if uid not in replicas]
         rows = [route_row(replicas[uid]) for uid in uids if uid in replicas]
         parts = list(chunks(rows, self._limits))
-        if len(parts) > 1 or len(gone) > self._limits.rows_per_part:
+        vast = sum(len(uid.encode()) for uid in gone) > self._limits.part_bytes // 4
+        if len(parts) > 1 or len(gone) > self._limits.rows_per_part or vast:
             self._whole(peer, head, out)
             return
         change = m.RouteChange(

@@ -97,8 +97,8 @@ class Registrar:
 
     def begin(self, epoch: int) -> None:
         """A new reign: all sessions of the last one end."""
-        self.epoch = epoch
-        self._sessions = 0
+        if epoch != self.epoch:
+            self.epoch, self._sessions = epoch, 0
         self.touched += self._registry.clear()
         self._pending.clear()
         self._tickets.clear()
@@ -135,6 +135,9 @@ class Registrar:
             record.last_heard = now
         if raws is None:
             return
+        if self._older_than_pending(part):
+            self.stale += 1
+            return
         admitted = admit(raws)
         if admitted.digest != part.digest:
             self.reject(peer, "digest", "the claims do not match their digest", out)
@@ -159,9 +162,22 @@ class Registrar:
         else:
             return False
         final = theirs == mine
+        reason = reason[: self._limits.reason]
         fenced = m.Fenced_(self.epoch, self._boot, reason, mine, final)
         out.append(Reply(peer, fenced))
         return True
+
+    def _older_than_pending(self, part: m.Register) -> bool:
+        """True where verdicts on something newer of the same worker are awaited."""
+        pending = self._pending.get(part.worker)
+        if pending is None or not isinstance(pending.head, m.Register):
+            return False
+        head = pending.head
+        return (part.incarnation, part.seq, part.attempt) < (
+            head.incarnation,
+            head.seq,
+            head.attempt,
+        )
 
     def _decide(
         self,
@@ -235,12 +251,9 @@ class Registrar:
             self._peers.pop(old.peer, None)
             if old.incarnation != head.incarnation and old.peer != pending.peer:
                 reason = f"a newer process ({head.pid}) is worker {head.worker!r} now"
-                out.append(
-                    Reply(
-                        old.peer,
-                        m.Fenced_(self.epoch, self._boot, reason, head.incarnation, True),
-                    )
-                )
+                reason = reason[: self._limits.reason]
+                fenced = m.Fenced_(self.epoch, self._boot, reason, head.incarnation, True)
+                out.append(Reply(old.peer, fenced))
         self._peers[pending.peer] = session
         self.touched += self._registry.swap(record)
         self._liveness.watch(record)
@@ -303,7 +316,9 @@ class Registrar:
         if record.worker in self._pending:
             return  # it is repeated until it is acknowledged
         admitted = admit(change.claims)
-        if change.base != record.seq or admitted.refused or record.refused:
+        new = sum(m.Key(c.uid, c.shard) not in record.claims for c in admitted.claims)
+        many = len(record.claims) + new > self._limits.claims_per_worker
+        if change.base != record.seq or admitted.refused or record.refused or many:
             out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
             return
         self._decide(record.worker, peer, change, admitted, record, out)

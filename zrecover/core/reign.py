@@ -67,7 +67,7 @@ class Reign:
         match input:
             case Start():
                 self._connect(now, out)
-            case LinkUp(link) if link == self.link:
+            case LinkUp(link) if link == self.link and not self._paused:
                 self._up, self.why, self._heard = True, "", now
                 self._announce(now, out)
             case LinkDown(link, reason) if link == self.link:

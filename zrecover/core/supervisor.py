@@ -65,6 +65,8 @@ SUPERVISOR_TABLE: Table[SupervisorState, SupervisorInput] = Table(
         (_S.STANDBY, _I.GRANTED): _S.RECOVERING,
         (_S.RECOVERING, _I.GRANTED): _S.RECOVERING,
         (_S.SERVING, _I.GRANTED): _S.RECOVERING,
+        (_S.RECOVERING, _I.HELD_BACK): _S.STANDBY,
+        (_S.SERVING, _I.HELD_BACK): _S.STANDBY,
         (_S.RECOVERING, _I.COMPLETED): _S.SERVING,
         (_S.SEEKING, _I.OVERTAKEN): _S.SUPERSEDED,
         (_S.STANDBY, _I.OVERTAKEN): _S.SUPERSEDED,
@@ -77,6 +79,7 @@ SUPERVISOR_TABLE: Table[SupervisorState, SupervisorInput] = Table(
     },
 )
 _LEADING = frozenset({_S.RECOVERING, _S.SERVING})
+_FINAL = frozenset({_S.SUPERSEDED, _S.STOPPED})
 _STALL = 1.0
 
 
@@ -126,19 +129,22 @@ class SupervisorCore:
     @property
     def next_deadline(self) -> float | None:
         """When `Tick` is due at the latest."""
-        times = [self.reign.next_deadline, self._tick_at, self.publisher.push_at]
+        if self.state in _FINAL:
+            return None
+        times = [self.reign.next_deadline, self._tick_at]
         if self.leading:
             times += [
                 self.recovery.next_deadline,
                 self.liveness.next_deadline,
                 self.registrar.next_deadline,
+                self.publisher.push_at,
             ]
         return min((t for t in times if t is not None), default=None)
 
     def handle(self, input: object, now: float) -> list[Effect]:
         """Take one input; return what is to be done, in order."""
         out: list[Effect] = []
-        if self.state in (SupervisorState.SUPERSEDED, SupervisorState.STOPPED):
+        if self.state in _FINAL:
             return out
         stalled = self.liveness.stalled(now)
         if stalled and self.leading:
@@ -173,12 +179,16 @@ class SupervisorCore:
         if not isinstance(message, m.FromDiscoveryToSupervisor):
             return
         self.reign.heard(now)
+        self.reign.why = ""
         match message:
             case m.Granted(cluster=self._cluster, boot=self._boot):
                 if message.epoch != self.reign.held or not self.leading:
                     self._begin(message.epoch, now, out)
             case m.Standby(cluster=self._cluster, boot=self._boot):
+                leading = self.leading
                 if self._move(SupervisorInput.HELD_BACK):
+                    if leading:
+                        self._step_down(out)
                     out.append(Emit(StoodBy(self._boot, message.leader)))
                 self.leader = message.leader
             case m.Challenge(cluster=self._cluster, boot=self._boot):
@@ -199,9 +209,7 @@ class SupervisorCore:
             return
         self.reign.held = epoch
         self.leader = self._boot
-        self.registrar.begin(epoch)
-        self.publisher.begin()
-        self.registrar.touched.clear()
+        self._clear(epoch)
         self.recovery.begin(now)
         out.append(Emit(EpochGranted(self._boot, epoch)))
 
@@ -213,13 +221,28 @@ class SupervisorCore:
         return True
 
     def _stop(self, out: list[Effect]) -> None:
-        leading = self.leading
+        if self.leading:
+            self._dismiss(out)
         self._move(SupervisorInput.STOP)
-        if leading:
-            message = m.Restarting(self.epoch, self._boot, 0.0)
-            peers = [*self.registrar.peers(), *self.publisher.audience.clients]
-            out += [Reply(peer, message) for peer in peers]
         out += self.reign.end(withdraw=True)
+
+    def _step_down(self, out: list[Effect]) -> None:
+        """Discovery names another one: this reign is over."""
+        self._dismiss(out)
+        self.reign.held = 0
+        self._clear(self.epoch)
+
+    def _dismiss(self, out: list[Effect]) -> None:
+        message = m.Restarting(self.epoch, self._boot, 0.0)
+        peers = [*self.registrar.peers(), *self.publisher.audience.clients]
+        out += [Reply(peer, message) for peer in peers]
+
+    def _clear(self, epoch: int) -> None:
+        """All sessions end, and clients ask anew."""
+        self.registrar.begin(epoch)
+        self.publisher.begin()
+        self.registrar.touched.clear()
+        self.liveness.clear()
 
     # --- workers and clients ---
 
@@ -300,7 +323,7 @@ class SupervisorCore:
         self.liveness.timeout = self._timing.timeout * scale
         self.liveness.lost_after = self._timing.lost_after * scale
         braked = self.liveness.braked
-        due = self.liveness.due(now, self.registry.workers)
+        due = self.liveness.due(now)
         for record in due.suspect:
             self._suspect(record.worker, now, out)
         for record in due.lost:

@@ -13,7 +13,7 @@ from zrecover.wire.versions import SUPPORTED, agree
 
 __all__ = ["Pace", "acknowledge", "welcome"]
 
-_ROWS = 200
+_ROWS = 50  # each of them 1,000 characters at most: they fit a frame in any script
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from zrecover.core.inputs import (
     Withdrawn,
 )
 from zrecover.core.inventory import Inventory, parts_of
-from zrecover.core.link import LinkCore, LinkState
+from zrecover.core.link import LinkCore, LinkState, pace
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
 
@@ -114,12 +114,15 @@ class WorkerCore:
                 self._change(now, out)
             case Withdrawn(uid, shard):
                 self.inventory.remove(m.Key(uid, shard))
+                if self.link.state not in (LinkState.OPENING, LinkState.OPEN):
+                    self.inventory.settle(self.inventory.seq)  # the next replay has it all
                 self._change(now, out)
             case LoopSeen(busy_for):
                 self._busy_for = busy_for
             case Stop(reason):
                 if self.session is not None:
-                    out.append(Send(number, m.Goodbye(self.session, reason)))
+                    why = reason[: self._limits.reason]
+                    out.append(Send(number, m.Goodbye(self.session, why)))
                 out += self.link.end(reason, now, linger=0.5)
             case Received(link, message):
                 if link == number:
@@ -168,10 +171,8 @@ class WorkerCore:
     # --- the supervisor has spoken ---
 
     def _received(self, message: m.Message, now: float, out: list[Effect]) -> None:
-        if isinstance(message, m.Rejected):
-            out += self.link.put_off(
-                self._timing.backoff_max, f"rejected ({message.code}): {message.reason}", now
-            )
+        if isinstance(message, m.Rejected | m.Busy):
+            out += self.link.turned_away(message, now)
             return
         if not isinstance(message, m.ToWorker):
             self.dropped += 1
@@ -192,8 +193,6 @@ class WorkerCore:
                 out += self.link.reopen(now)
             case m.Unknown():
                 out += self.link.reopen(now)
-            case m.Busy(retry_after=seconds):
-                out += self.link.put_off(seconds, "the supervisor is busy", now)
             case m.Restarting(eta=eta):
                 out += self.link.drop(f"the supervisor stops, back in about {eta:g} s", now)
             case m.Fenced_():
@@ -207,7 +206,7 @@ class WorkerCore:
             return
         self.session, self.acked, self._ever = message.session, message.seq, True
         self.verdicts = {(row.uid, row.shard): row for row in message.verdicts}
-        self._interval = message.interval
+        self._interval = pace(message.interval)
         self._next_beat = now + self._interval * self._rng.random()
         out += self.link.opened(message.epoch, now, timeout=message.timeout, spread=message.spread)
         self.inventory.settle(message.seq)
@@ -219,7 +218,7 @@ class WorkerCore:
             if self.link.epoch < message.epoch:
                 out += self.link.reopen(now)
             return
-        self._interval = message.interval
+        self._interval = pace(message.interval)
         if message.seq > self.acked:
             self.acked = min(message.seq, self.inventory.seq)
             self.inventory.settle(self.acked)

@@ -20,18 +20,22 @@ _FIXED = {
 _SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
 _ARRAYS = {0xDC: 2, 0xDD: 4}
 _MAPS = {0xDE: 2, 0xDF: 4}
+_TEXTS = frozenset({*range(0xA0, 0xC0), 0xD9, 0xDA, 0xDB})
 
 
 def check_structure(data: bytes, path: str, *, depth: int) -> None:
     """Raise BadMessage unless `data` is one map with text keys, shallow and small enough.
 
-    Extension types, which have no meaning here, are refused.
+    What lies inside may have keys of any type. Extension types, which have no meaning here,
+    are refused.
     """
     open_: list[int] = []  # values that are still missing, a level each
     at = items = 0
     if not data or not (0x80 <= data[0] <= 0x8F or data[0] in _MAPS):
         raise BadMessage(f"Expected `object` - at `{path}`")
     while True:
+        if len(open_) == 1 and open_[0] % 2 == 0 and at < len(data) and data[at] not in _TEXTS:
+            raise BadMessage(f"Expected `str` as key - at `{path}`")
         at, children = _step(data, at, path)
         items += 1
         if items > MAX_ITEMS:
