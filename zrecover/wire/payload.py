@@ -15,6 +15,7 @@ one of `float`). Keys are str, int or bytes. Bounded: `LIMITS.payload_frame` byt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -48,8 +49,6 @@ def pack(value: Any) -> bytes:
     _check(value, None, 0, _Census())
     try:
         data: bytes = msgpack.packb(value, default=_extend)
-    except PayloadError as error:
-        raise _located(value, error) from None
     except Exception as error:
         raise _located(value, error) from error
     if len(data) > LIMITS.payload_frame:
@@ -158,17 +157,23 @@ def _restore(code: int, body: bytes) -> Any:
 def _located(value: Any, error: Exception) -> PayloadError:
     """The same fault with the path of the leaf that caused it: the slow way, once."""
     trail: _Trail = None
-    while isinstance(value, dict | list | tuple):
-        steps = value.items() if isinstance(value, dict) else enumerate(value)
-        for step, entry in steps:
-            if not (_packs(step) and _packs(entry)):
-                trail, value = (trail, step), entry
-                break
-        else:
-            break
-        if not _packs(step):
-            break
+    while (bad := next(_bad_entries(value), None)) is not None:
+        trail, value = (trail, bad[0]), bad[1]
     return _fault(trail, f"{type(value).__name__} cannot be packed: {error}")
+
+
+def _bad_entries(value: Any) -> Iterator[tuple[object, Any]]:
+    """What in a container cannot be packed, with its place; a bad key in place of its value."""
+    entries: Any = ()
+    if isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, list | tuple):
+        entries = enumerate(value)
+    for step, entry in entries:
+        if not _packs(step):
+            yield step, step
+        elif not _packs(entry):
+            yield step, entry
 
 
 def _packs(value: Any) -> bool:
