@@ -13,11 +13,15 @@ Everything listens on loopback at ports that the kernel picks. The processes are
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import zrecover
 from zrecover.errors import LifecycleError
 from zrecover.testing.process import Process, ProcessFailed
 
@@ -32,7 +36,10 @@ class Cluster:
     Args:
         name: of the cluster; processes of other names do not see it.
         ready_timeout: seconds for a process to say that it can be used.
-        env: variables on top of this process's own.
+        cwd: working directory of the processes, where workers look for factories first.
+        command: what `zrecover` is; by default this interpreter's, with its events told.
+
+    Options in this process's environment (ZRECOVER_…) do not reach the processes.
 
     Every start raises ProcessFailed, with the end of the process's standard error.
     """
@@ -42,13 +49,15 @@ class Cluster:
         name: str = "test",
         *,
         ready_timeout: float = 30.0,
-        env: Mapping[str, str] | None = None,
+        cwd: str | PathLike[str] | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "zrecover.testing.tap"),
     ) -> None:
         self.name = name
         self.processes: list[Process] = []
         """All that were started, in order, also those that have ended."""
         self._ready_timeout = ready_timeout
-        self._env = dict(env or {})
+        self._env, self._cwd = _environment(), cwd
+        self._command = list(command)
         self._endpoint = ""
         self._alone = False
         self._open = False
@@ -143,14 +152,14 @@ class Cluster:
 
     async def start(self, name: str, *words: str, wait: bool = True) -> Process:
         """Any `zrecover` command with `--json` and this cluster's name."""
-        argv = [sys.executable, "-m", "zrecover", *words, "--json", "--cluster", self.name]
+        argv = [*self._command, *words, "--json", "--cluster", self.name]
         return await self.start_program(name, argv, wait=wait)
 
     async def start_program(self, name: str, argv: Sequence[str], *, wait: bool = True) -> Process:
         """Any program that prints a ready line, or none with `wait` False."""
         if not self._open:
             raise LifecycleError("enter the cluster before starting processes in it")
-        process = await Process.start(name, argv, env=self._env)
+        process = await Process.start(name, argv, env=self._env, cwd=self._cwd)
         self.processes.append(process)
         if wait:
             await process.wait_ready(self._ready_timeout)
@@ -174,3 +183,11 @@ class Cluster:
     def _embedded(self) -> str:
         """Where a supervisor hosts discovery: where it was before, so that it is found again."""
         return self._endpoint or ANY_PORT
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without options of the command, and so that zrecover is found anywhere."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("ZRECOVER_")}
+    home = str(Path(zrecover.__file__).parent.parent)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), home]))
+    return env

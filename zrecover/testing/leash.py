@@ -37,7 +37,7 @@ def command(argv: Sequence[str]) -> list[str]:
 
 def stays() -> bool:
     """True where the leash is a process beside the command, which then has another pid."""
-    return sys.platform != "linux" or bool(os.environ.get("ZRECOVER_LEASH_BY_PIPE"))
+    return sys.platform != "linux" or bool(os.environ.get("LEASH_BY_PIPE"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

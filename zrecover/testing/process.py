@@ -1,7 +1,8 @@
 """One real process that a harness has started: what it printed, and the signals to hurt it.
 
-It prints JSON lines on standard output: one with `"ready": true` when it can be used, and any
-number of others, which are kept as its records. Standard error is kept for error reports.
+It prints JSON lines: one with `"ready": true` on standard output when it can be used, and any
+number of others there, or with `event` on standard error, which are kept as its records. The
+end of what else it says is kept for error reports.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Final, Self
 
 from zrecover.errors import ZRecoverError
@@ -45,15 +47,22 @@ class Process:
         self.frozen = False
         self._child = child
         self._changed = asyncio.Event()
-        self._reading = [
-            asyncio.create_task(self._read_stdout()),
-            asyncio.create_task(self._read_stderr()),
-            asyncio.create_task(self._await_end()),
+        self._reading: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._read(child.stdout, events_only=False)),
+            asyncio.create_task(self._read(child.stderr, events_only=True)),
+            asyncio.create_task(child.wait()),
         ]
+        for task in self._reading:
+            task.add_done_callback(lambda _: self._changed.set())
 
     @classmethod
     async def start(
-        cls, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None
+        cls,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | PathLike[str] | None = None,
     ) -> Self:
         """Start `argv` on a leash, in a session of its own: a terminal's Ctrl-C is ours alone."""
         child = await asyncio.create_subprocess_exec(
@@ -61,7 +70,8 @@ class Process:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=None if env is None else {**os.environ, **env},
+            env=env,
+            cwd=cwd,
             start_new_session=True,
             limit=_LINE_LIMIT,
         )
@@ -183,43 +193,36 @@ class Process:
     def _over(self) -> bool:
         return all(task.done() for task in self._reading)
 
-    async def _read_stdout(self) -> None:
-        assert self._child.stdout is not None
+    async def _read(self, stream: asyncio.StreamReader | None, *, events_only: bool) -> None:
+        assert stream is not None
         while True:
             try:
-                line = await self._child.stdout.readline()
+                line = await stream.readline()
             except ValueError:  # a line over the limit was thrown away
                 continue
             if not line:
                 break
-            heard = time.monotonic()
-            try:
-                record = json.loads(line)
-            except ValueError:
+            record = _record_of(line)
+            if record is None or (events_only and "event" not in record):
                 self.stderr.append(line.decode("utf-8", "replace").rstrip())
                 continue
-            if isinstance(record, dict):
-                record["heard"] = heard
-                if record.get("ready") is True and not self.ready:
-                    self.ready = record
-                self.records.append(record)
-                self._changed.set()
-
-    async def _read_stderr(self) -> None:
-        assert self._child.stderr is not None
-        while True:
-            try:
-                line = await self._child.stderr.readline()
-            except ValueError:
-                continue
-            if not line:
-                break
-            self.stderr.append(line.decode("utf-8", "replace").rstrip())
-
-    async def _await_end(self) -> None:
-        await self._child.wait()
-        asyncio.get_running_loop().call_soon(self._changed.set)
+            if record.get("ready") is True and not self.ready:
+                self.ready = record
+            self.records.append(record)
+            self._changed.set()
 
     def __repr__(self) -> str:
         how = f"ended with {self.returncode}" if not self.running else f"pid {self.pid}"
         return f"<Process {self.name}: {'frozen, ' if self.frozen and self.running else ''}{how}>"
+
+
+def _record_of(line: bytes) -> Record | None:
+    """The JSON object on the line, with the time; None if it is none."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        record: Record = json.loads(line)
+    except ValueError:
+        return None
+    record["heard"] = time.monotonic()
+    return record

@@ -124,6 +124,10 @@ class Stream:
         if self._open:
             await asyncio.wait(self._open, timeout=DEADLINE_S + 5)
         await self.cancel()
+        return self.sum()
+
+    def sum(self) -> Requests:
+        """What has become of those that have ended."""
         return Requests.of(self.outcomes)
 
     async def cancel(self) -> None:

@@ -1,0 +1,60 @@
+"""`zrecover drill`: hurt a real cluster on this machine and report what came back.
+
+Discovery, supervisors and workers are real processes with a real model; the client is in this
+one. Nothing is mocked and nothing is left behind. What may not come in: rules of recovery.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["SCENARIOS", "main"]
+
+SCENARIOS: dict[str, str] = {
+    "restart-new-address": "the supervisor is killed and comes back at another address",
+    "restart-same-address": "the supervisor is killed and comes back at the same address",
+    "fast-restart": "the supervisor is killed while a standby waits",
+}
+"""What can be drilled, in the order in which it is."""
+
+_WITHOUT_MODEL = (
+    "zrecover drill needs a real model, which is not installed (py3langid):\n"
+    "    pip install 'zrecover[cli,examples]'\n"
+)
+_USAGE, _INTERRUPTED = 2, 130
+
+
+def main(scenarios: tuple[str, ...] = (), *, json: bool = False) -> int:
+    """Drill `scenarios`, or all; the exit code: 0 all passed, 1 not all, 2 it cannot be run.
+
+    Results go to standard output, with `json` as JSON Lines; progress to standard error. To be
+    called in the main thread, without a running event loop.
+    """
+    unknown = [name for name in scenarios if name not in SCENARIOS]
+    if unknown:
+        known = ", ".join(SCENARIOS)
+        sys.stderr.write(f"no scenario is called {', '.join(unknown)}; there are: {known}\n")
+        return _USAGE
+    from zrecover.testing.drill.langid import installed
+
+    if not installed():
+        sys.stderr.write(_WITHOUT_MODEL)
+        return _USAGE
+    import asyncio
+
+    from zrecover.errors import ZRecoverError
+    from zrecover.testing.drill.display import Display
+    from zrecover.testing.drill.runner import run
+
+    chosen = tuple(dict.fromkeys(scenarios)) or tuple(SCENARIOS)
+    try:
+        with Display(json=json) as display:
+            reports = asyncio.run(run(chosen, display))
+        display.summary(reports)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.stderr.write("stopped; nothing was left behind\n")
+        return _INTERRUPTED
+    except (ZRecoverError, TimeoutError, OSError) as error:
+        sys.stderr.write(f"the drill could not be run: {error}\n")
+        return 1
+    return 0 if all(report.passed for report in reports) else 1

@@ -1,0 +1,101 @@
+"""What has to hold after a scenario, held against what held before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from zrecover.errors import ZRecoverError
+from zrecover.testing.drill.stage import MYSTERY, REPLICAS, WORKERS, Stage
+from zrecover.testing.drill.stream import Load, Stream
+from zrecover.testing.drill.trial import Trial
+from zrecover.testing.drill.watch import Routable
+
+__all__ = ["Before", "check_after", "check_loads", "check_stream", "check_view", "look"]
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The cluster before it is hurt."""
+
+    routable: Routable
+    pids: dict[str, int]
+    loads: dict[str, Load]
+    address: str
+    boot: str
+
+
+async def look(stage: Stage) -> Before:
+    """Take down how things are; every replica is asked once."""
+    pushed = await stage.watch.whole(replicas=REPLICAS)
+    status = await stage.status()
+    return Before(
+        routable=pushed.routable,
+        pids=stage.pids,
+        loads=await stage.probe(),
+        address=status["internal"],
+        boot=status["boot"],
+    )
+
+
+async def check_after(trial: Trial, stage: Stage, before: Before, stream: Stream) -> None:
+    """Everything is as before: the view, the processes, the models, and the requests."""
+    await check_view(trial, stage)
+    report = trial.report
+    report.worker_pids_unchanged = stage.pids == before.pids
+    trial.check(report.worker_pids_unchanged, "a worker process is not the one of before")
+    await check_loads(trial, stage, before, stream)
+    await check_stream(trial, stream)
+
+
+async def check_view(trial: Trial, stage: Stage) -> dict[str, Any]:
+    """The supervisor's view is complete; fills in what it restored and skipped."""
+    status = await stage.status()
+    report, recovery = trial.report, status["recovery"]
+    replicas = [r for model in status["models"].values() for r in model["replicas"]]
+    report.workers = len(status["workers"])
+    report.replicas = sum(replica["routes"] for replica in replicas)
+    report.restored = list(recovery["restored"])
+    report.skipped = [
+        {key: row[key] for key in ("uid", "reason", "plugin")} for row in recovery["skipped"]
+    ]
+    trial.check(status["state"] == "SERVING", f"the supervisor is {status['state']}")
+    trial.check(not recovery["missing"], f"missing: {', '.join(recovery['missing'])}")
+    states = {row["id"]: row["state"] for row in status["workers"]}
+    expected = dict.fromkeys(WORKERS, "ALIVE")
+    trial.check(states == expected, f"the workers are {states}")
+    told = {row["id"]: row["pid"] for row in status["workers"]}
+    trial.check(told == stage.pids, f"the view names processes {told}, not {stage.pids}")
+    trial.check(report.replicas == REPLICAS, f"{report.replicas} of {REPLICAS} replicas routed")
+    if report.restored:
+        trial.check(len(report.restored) == REPLICAS, f"restored: {', '.join(report.restored)}")
+    riddles = [row["uid"] for row in report.skipped]
+    trial.check(riddles == [MYSTERY], f"skipped: {riddles}, not just {MYSTERY}")
+    return status
+
+
+async def check_loads(
+    trial: Trial, stage: Stage, before: Before, stream: Stream, *, renewed: tuple[str, ...] = ()
+) -> None:
+    """Each replica answers, out of the load of before; `renewed` workers had to load anew."""
+    report = trial.report
+    new = {uid for id in renewed for uid in WORKERS[id]}
+    try:
+        loads = await stage.probe()
+    except (ZRecoverError, ValueError) as error:
+        trial.check(False, f"a replica does not answer after the recovery: {error}")
+        return
+    reloaded = {uid for uid, load in loads.items() if before.loads.get(uid) != load}
+    for outcome in stream.outcomes:
+        if outcome.ok and outcome.load not in (before.loads.get(outcome.uid), loads[outcome.uid]):
+            reloaded.add(outcome.uid)
+    report.models_reloaded = len(reloaded - new)
+    trial.check(not reloaded - new, f"reloaded: {', '.join(sorted(reloaded - new))}")
+
+
+async def check_stream(trial: Trial, stream: Stream) -> None:
+    """End the stream: none may have failed."""
+    requests = trial.report.requests = await stream.stop()
+    first = next((outcome.problem for outcome in stream.outcomes if not outcome.ok), "")
+    trial.check(requests.failed == 0, f"{requests.failed} requests failed, the first: {first}")
+    trial.check(requests.ok > 0, "no request succeeded")

@@ -1,0 +1,93 @@
+"""The routes as they were pushed to the drill's client, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import NamedTuple
+
+from zrecover import Client
+from zrecover.core.routes import RoutesState
+from zrecover.testing.drill.langid import MODEL
+
+__all__ = ["Pushed", "Routable", "RouteWatch"]
+
+Routable = dict[str, tuple[tuple[int, str, str], ...]]
+"""By uid, where its shards are: (shard, worker, address). Only what can be called."""
+
+
+class Pushed(NamedTuple):
+    """What the client knew from one moment on."""
+
+    at: float
+    boot: str
+    """Of the supervisor that it is linked to; empty if none."""
+    state: RoutesState
+    routable: Routable
+
+
+class RouteWatch:
+    """Follows one client; used in the client's event loop."""
+
+    def __init__(self, client: Client) -> None:
+        self.history: deque[Pushed] = deque(maxlen=10_000)
+        self._client = client
+        self._more = asyncio.Event()
+        client.on_routes = self._look
+        self._look()
+
+    @property
+    def now(self) -> Pushed:
+        """What is known now."""
+        return self.history[-1]
+
+    async def whole(
+        self,
+        *,
+        boot: str | None = None,
+        like: Routable | None = None,
+        replicas: int | None = None,
+        since: float = 0.0,
+        timeout: float = 20.0,
+    ) -> Pushed:
+        """The first complete table from `since` on that fits all that is given.
+
+        Raises TimeoutError that says what was seen instead.
+        """
+
+        def fits(pushed: Pushed) -> bool:
+            return (
+                pushed.at >= since
+                and pushed.state is RoutesState.COMPLETE
+                and boot in (None, pushed.boot)
+                and like in (None, pushed.routable)
+                and replicas in (None, len(pushed.routable))
+            )
+
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    found = next(filter(fits, self.history), None)
+                    if found is not None:
+                        return found
+                    self._more.clear()
+                    await self._more.wait()
+        except TimeoutError:
+            now = self.now
+            raise TimeoutError(
+                f"the routes are not whole after {timeout:g} s: {now.state}, "
+                f"{len(now.routable)} replicas, from {now.boot or 'nobody'}"
+            ) from None
+
+    def _look(self) -> None:
+        client = self._client
+        routable = {
+            row.uid: tuple((shard.shard, shard.worker, shard.address) for shard in row.shards)
+            for row in client.routes.get(MODEL, ())
+            if row.shards
+        }
+        self.history.append(
+            Pushed(time.monotonic(), client.supervisor, client.routes_state, routable)
+        )
+        self._more.set()
