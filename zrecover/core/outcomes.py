@@ -78,13 +78,10 @@ def of_deadline(call: CallCore, source: RouteSource) -> ZRecoverError:
 
 
 def _nothing_known(model: str, within: str, source: RouteSource) -> ZRecoverError:
-    match source.status:
-        case RouteStatus.NO_SUPERVISOR:
-            return NoSupervisor(f"{model}: no route {within}: {source.explain()}")
-        case RouteStatus.RECOVERING:
-            return Recovering(f"{model}: no route {within}: {source.explain()}")
-        case RouteStatus.COMPLETE:
-            return ModelNotFound(f"there is no model {model!r}")
+    if source.status is RouteStatus.COMPLETE:
+        return ModelNotFound(f"there is no model {model!r}")
+    kind = NoSupervisor if source.status is RouteStatus.NO_SUPERVISOR else Recovering
+    return kind(f"{model}: no route {within}: {source.explain()}")
 
 
 def _last(call: CallCore) -> str:
