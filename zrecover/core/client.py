@@ -42,7 +42,7 @@ class ClientCore:
         self.book = RouteBook()
         self.changed = 0
         """Grows whenever routes or what they are worth have changed."""
-        self.results: list[m.Result | m.Rejected] = []
+        self.results: list[m.Result] = []
         self.dropped = 0
         """Messages that were stale and changed nothing."""
         self._cluster, self._timing, self._rng = cluster, timing, rng
@@ -91,14 +91,18 @@ class ClientCore:
 
     def query(self, what: str, nonce: int) -> list[Effect]:
         """Ask the supervisor; nothing where there is none."""
+        return self._ask_once(m.Query(self._cluster, nonce, what))
+
+    def forget(self, worker: str, nonce: int) -> list[Effect]:
+        """Ask the supervisor to remove a silent worker; nothing where there is none."""
+        return self._ask_once(m.Forget(self._cluster, nonce, worker))
+
+    def _ask_once(self, message: m.Message) -> list[Effect]:
         if self.link.state is not LinkState.OPEN:
             return []
-        return [Send(self.link.number, m.Query(self._cluster, nonce, what))]
+        return [Send(self.link.number, message)]
 
     def _received(self, message: m.Message, now: float, out: list[Effect]) -> None:
-        opened = self.link.state is LinkState.OPEN
-        if opened and isinstance(message, m.Rejected) and message.code in ("query", "cluster"):
-            self.results.append(message)
         if isinstance(message, m.Rejected | m.Busy):
             out += self.link.turned_away(message, now)
             return

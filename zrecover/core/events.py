@@ -25,6 +25,7 @@ __all__ = [
     "SupervisorStalled",
     "SupervisorSuperseded",
     "WorkerFenced",
+    "WorkerForgotten",
     "WorkerLeft",
     "WorkerLost",
     "WorkerRegistered",
@@ -191,6 +192,14 @@ class WorkerLeft(Event):
 
     def __str__(self) -> str:
         return f"worker {self.worker} said goodbye: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerForgotten(Event):
+    worker: str
+
+    def __str__(self) -> str:
+        return f"worker {self.worker} is forgotten, as somebody asked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ last and of the verdicts on that. A new epoch ends all sessions; being supersede
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ from zrecover.core.events import (
     StoodBy,
     SupervisorStalled,
     SupervisorSuperseded,
+    WorkerForgotten,
     WorkerLost,
     WorkerReturned,
     WorkerSuspected,
@@ -278,21 +279,40 @@ class SupervisorCore:
                 self.publisher.answer(peer, message, self._headline(), now, out)
             case m.Query():
                 self._query(peer, message, now, out)
+            case m.Forget():
+                reason = self.forget(message.worker, out)
+                self._answer(peer, message.nonce, {"worker": message.worker}, reason, out)
             case _:
                 pass
 
     def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
-        if query.what != "status":
-            reason = f"no query {query.what!r}; there is: status"
-            self.registrar.reject(peer, "query", reason, out)
-            return
-        text = msgspec.json.encode(status_of(self.view(now)))
+        known = query.what == "status"
+        error = "" if known else f"no query {query.what!r}; there is: status"
+        self._answer(peer, query.nonce, status_of(self.view(now)) if known else {}, error, out)
+
+    def _answer(
+        self, peer: Hashable, nonce: int, answer: dict[str, Any], error: str, out: list[Effect]
+    ) -> None:
+        text = b"" if error else msgspec.json.encode(answer)
         step = self._limits.part_bytes
-        for number, start in enumerate(range(0, len(text), step)):
+        for number, start in enumerate(range(0, max(1, len(text)), step)):
             body = text[start : start + step]
             last = start + step >= len(text)
-            result = m.Result(self.epoch, self._boot, query.nonce, number, last, body)
+            result = m.Result(
+                self.epoch, self._boot, nonce, number, last, body, error[: self._limits.reason]
+            )
             out.append(Reply(peer, result))
+
+    def forget(self, worker: str, out: list[Effect]) -> str:
+        """Remove a silent worker before its time; why that cannot be, empty once it is done."""
+        record = self.registry.workers.get(worker)
+        if record is None:
+            return f"no worker {worker!r} is registered"
+        if record.state is WorkerState.ALIVE:
+            return f"worker {worker!r} is alive; stop its process instead"
+        self.registrar.remove(worker)
+        out.append(Emit(WorkerForgotten(worker)))
+        return ""
 
     # --- time ---
 

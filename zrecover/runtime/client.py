@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from zrecover.config import DEFAULT_CLUSTER, Timing
-from zrecover.core.calls import RouteStatus
+from zrecover.core.calls import RouteSource, RouteStatus
 from zrecover.core.client import ClientCore
+from zrecover.core.effects import Effect
 from zrecover.core.link import LinkState
 from zrecover.core.routes import RoutesState
-from zrecover.errors import ConfigError, LifecycleError, NoSupervisor, ZRecoverError
+from zrecover.errors import ConfigError, LifecycleError, NoSupervisor
 from zrecover.ids import check_name
 from zrecover.runtime.calling import CallPool
 from zrecover.runtime.declaring import endpoints_of
@@ -27,7 +28,7 @@ from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.party import Party
 from zrecover.runtime.reporting import Observer
 from zrecover.wire.codec import TO_CLIENT
-from zrecover.wire.messages import Rejected, Result, RouteRow
+from zrecover.wire.messages import Result, RouteRow
 
 __all__ = ["Client"]
 
@@ -84,8 +85,10 @@ class Client:
         self._known = _Known()
         self._key: object = None
         self._told: object = None
-        self._results: dict[int, list[Result | Rejected]] = {}
+        self._results: dict[int, list[Result]] = {}
         self._nonce = 0
+        self.source: RouteSource = _Source(self)
+        """The routes as calls see them."""
         self.on_routes: Callable[[], None] | None = None
         """Called in the event loop when routes, or what they are worth, have changed."""
 
@@ -101,7 +104,7 @@ class Client:
             self._pool = CallPool(
                 party.context,
                 self.cluster,
-                _Source(self),
+                self.source,
                 timing=party.timing,
                 insecure=self._insecure,
             )
@@ -194,16 +197,34 @@ class Client:
 
         Raises NoSupervisor after `timeout` seconds, with what was seen at the endpoint.
         """
+        return await self._ask(lambda core, nonce: core.query("status", nonce), timeout)
+
+    async def forget_worker(self, worker: str, timeout: float = 5.0) -> None:
+        """Remove a silent worker before its time, once somebody has looked at it.
+
+        Raises ConfigError if it is not registered, or alive; NoSupervisor after `timeout` s.
+        """
+        await self._ask(lambda core, nonce: core.forget(worker, nonce), timeout)
+
+    async def _ask(
+        self, ask: Callable[[ClientCore, int], list[Effect]], timeout: float
+    ) -> dict[str, Any]:
+        """Ask whoever leads, again and again, until the whole answer is there."""
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
         self._nonce += 1
         nonce = self._nonce
         self._results[nonce] = []
+
+        def send() -> None:
+            if self._node is not None and self._core is not None:
+                self._node.carry_out(ask(self._core, nonce))
+
         try:
             while (left := end - loop.time()) > 0:
                 await self.wait_linked(left)
                 self._results[nonce].clear()
-                await self._party.in_io(lambda: self._query(nonce))
+                await self._party.in_io(send)
                 patience = min(_ASK_AGAIN, max(0.0, end - loop.time()))
                 if await self._party.until(lambda: self._whole(nonce), patience):
                     return self._read(nonce)
@@ -211,19 +232,15 @@ class Client:
         finally:
             del self._results[nonce]
 
-    def _query(self, nonce: int) -> None:
-        if self._node is not None and self._core is not None:
-            self._node.carry_out(self._core.query("status", nonce))
-
     def _whole(self, nonce: int) -> bool:
         parts = self._results[nonce]
-        return bool(parts) and (isinstance(parts[-1], Rejected) or parts[-1].last)
+        return bool(parts) and parts[-1].last
 
     def _read(self, nonce: int) -> dict[str, Any]:
         body = b""
         for part in self._results[nonce]:
-            if isinstance(part, Rejected):
-                raise ZRecoverError(f"the supervisor rejects the query: {part.reason}")
+            if part.error:
+                raise ConfigError(part.error)
             body += part.body
         status: dict[str, Any] = msgspec.json.decode(body)
         return status
@@ -239,9 +256,8 @@ class Client:
         if core is None:
             return
         for result in core.results:
-            nonce = result.nonce if isinstance(result, Result) else max(self._results, default=0)
-            if nonce in self._results:
-                self._results[nonce].append(result)
+            if result.nonce in self._results:
+                self._results[result.nonce].append(result)
         fresh = bool(core.results)
         core.results.clear()
         linked = core.link.state is LinkState.OPEN

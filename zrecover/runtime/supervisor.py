@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 
 from zrecover.config import DEFAULT_CLUSTER, Timing, timing_with
+from zrecover.core.effects import Effect
+from zrecover.core.inputs import Tick
 from zrecover.core.reign import Candidacy
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.view import RecoveryReport, SupervisorState, View
@@ -283,6 +285,24 @@ class Supervisor:
             raise Recovering(f"recovering, {len(report.seen)}{of} workers are back")
         seen = self.discovery_error or f"this supervisor is {self.state}"
         raise NoSupervisor(f"not leading after {timeout:g} s: {seen}")
+
+    async def forget(self, worker: str) -> None:
+        """Remove a silent worker before its time, once somebody has looked at it.
+
+        Raises ConfigError if it is not registered, or alive.
+        """
+
+        def forget() -> str:
+            core, node = self._core, self._node
+            assert core is not None and node is not None
+            out: list[Effect] = []
+            reason = core.forget(worker, out)
+            node.carry_out(out)
+            node.feed(Tick())
+            return reason
+
+        if reason := await self._party.in_io(forget):
+            raise ConfigError(reason)
 
     async def wait_closed(self) -> None:
         """Wait until it is closed. Raises Fenced if another supervisor takes over."""

@@ -18,8 +18,6 @@ __all__ = [
 ]
 
 
-
-
 class Announce(Message, frozen=True):
     """Supervisor -> discovery: I want to lead, or still do. Renewed every half second."""
 

@@ -40,6 +40,7 @@ from zrecover.wire.registration import (
 )
 from zrecover.wire.requests import Call, Cancel, Failure, Reply
 from zrecover.wire.routing import (
+    Forget,
     Query,
     Result,
     RouteChange,
@@ -51,6 +52,7 @@ from zrecover.wire.routing import (
 )
 
 __all__ = [
+    "Forget",
     "Ack",
     "Address_",
     "Announce",
@@ -104,7 +106,7 @@ __all__ = [
 ToDiscovery = Announce | Withdraw | Resolve
 FromDiscoveryToSupervisor = Granted | Standby | Superseded | Challenge | Rejected
 FromDiscovery = Address_ | NoSupervisor_ | Rejected
-ToSupervisor = Register | InventoryChange | Heartbeat | Goodbye | Routes | Query
+ToSupervisor = Register | InventoryChange | Heartbeat | Goodbye | Routes | Query | Forget
 ToWorker = Registered | Verdicts | Ack | Unknown | Resync | Busy | Fenced_ | Restarting | Rejected
 ToClient = RouteTable | RouteChange | Result | Unknown | Busy | Restarting | Rejected
 ToData = Call | Cancel

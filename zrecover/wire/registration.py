@@ -51,8 +51,6 @@ __all__ = [
 ]
 
 
-
-
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One replica or shard in a replay: metadata only, never weights."""
 

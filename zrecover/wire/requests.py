@@ -15,8 +15,6 @@ from zrecover.wire.fields import Name, Number, Seconds, Shard, Text
 __all__ = ["Call", "Cancel", "Failure", "Reply"]
 
 
-
-
 class Call(Message, frozen=True):
     """Client -> worker: run this request."""
 

@@ -25,6 +25,7 @@ from zrecover.wire.fields import (
 )
 
 __all__ = [
+    "Forget",
     "Query",
     "Result",
     "RouteChange",
@@ -34,8 +35,6 @@ __all__ = [
     "RouteTable",
     "Routes",
 ]
-
-
 
 
 class Routes(Message, frozen=True):
@@ -115,6 +114,14 @@ class Query(Message, frozen=True):
     what: Name
 
 
+class Forget(Message, frozen=True):
+    """Anyone -> supervisor: remove this silent worker now; somebody has looked."""
+
+    cluster: Name
+    nonce: Number
+    worker: Name
+
+
 class Result(Message, frozen=True):
     """Supervisor -> anyone: one part of the answer, the bytes of a JSON text."""
 
@@ -124,3 +131,5 @@ class Result(Message, frozen=True):
     part: Index
     last: bool
     body: Bytes
+    error: Text = ""
+    """Why there is no answer; the body is empty then."""
