@@ -1,0 +1,74 @@
+"""What a command ends with, and how a failure is told: one line, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import sys
+import traceback
+from typing import Final
+
+from zrecover.cli.output import announce, one_line
+from zrecover.errors import ConfigError, ModelNotFound, NoSupervisor, Recovering, ZRecoverError
+
+__all__ = ["INTERRUPTED", "MEANINGS", "CommandFailed", "ExitCode", "code_of", "complain", "tell"]
+
+
+class ExitCode(enum.IntEnum):
+    """The same for every command."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOBODY = 3
+    NO_MODEL = 4
+    RECOVERING = 5
+
+
+MEANINGS: Final = {
+    ExitCode.DONE: "done",
+    ExitCode.FAILED: "failed",
+    ExitCode.USAGE: "usage: an option, an endpoint or a file that cannot be used",
+    ExitCode.NOBODY: "nobody answers, or no supervisor is announced",
+    ExitCode.NO_MODEL: "no such model",
+    ExitCode.RECOVERING: "still recovering",
+}
+
+INTERRUPTED: Final = 130
+"""What a short command ends with after Ctrl-C, as a shell says it."""
+
+
+class CommandFailed(ZRecoverError):
+    """A failure that only the command line knows, such as a factory that raised."""
+
+
+def code_of(error: ZRecoverError) -> ExitCode:
+    """The exit code that belongs to `error`."""
+    match error:
+        case ConfigError():
+            return ExitCode.USAGE
+        case NoSupervisor():
+            return ExitCode.NOBODY
+        case ModelNotFound():
+            return ExitCode.NO_MODEL
+        case Recovering():
+            return ExitCode.RECOVERING
+        case _:
+            return ExitCode.FAILED
+
+
+def tell(error: BaseException, message: str, *, json: bool, debug: bool = False) -> None:
+    """One line on stderr; with `json` an object on stdout too, with `debug` the traceback."""
+    if debug:
+        lines = "".join(traceback.format_exception(error))
+        print(lines.rstrip(), file=sys.stderr)
+    text = one_line(message) or type(error).__name__
+    complain(text)
+    if json:
+        announce({"error": {"type": type(error).__name__, "message": text}})
+
+
+def complain(text: str) -> None:
+    """The line on stderr; a closed stderr loses it."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"Error: {text}", file=sys.stderr, flush=True)

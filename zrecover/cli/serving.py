@@ -1,0 +1,147 @@
+"""`--serve UID=module:factory[,option=value]...`: what it means, and how the factory is found."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import click
+
+from zrecover.cli.exits import CommandFailed
+from zrecover.cli.options import ParamType
+from zrecover.ids import Launch
+from zrecover.model import Replica
+
+__all__ = ["SERVE", "Serve", "find_factory", "put_working_directory_first", "told"]
+
+_FORM: Final = "write UID=module:factory, such as shout-rep0=shout:load"
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """One replica and where its factory is."""
+
+    replica: Replica
+    module: str
+    factory: str
+
+    def __str__(self) -> str:
+        return f"{self.replica.uid}={self.module}:{self.factory}"
+
+
+class _ServeType(ParamType):
+    name = "serve"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Serve:
+        if isinstance(value, Serve):
+            return value
+        try:
+            return _parse(str(value))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """In the environment blanks stand between several."""
+        return rv.split()
+
+
+SERVE: Final = _ServeType()
+
+
+def _whole(key: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{key} must be a whole number, not {text!r}")
+    return int(text)
+
+
+def _text(key: str, text: str) -> str:
+    if not text:
+        raise ValueError(f"{key} is empty")
+    return text
+
+
+def _launch(key: str, text: str) -> Launch:
+    epoch, dot, n = text.partition(".")
+    if not dot:
+        raise ValueError(f"{key} must be EPOCH.NUMBER, such as 3.1, not {text!r}")
+    return Launch(_whole(key, epoch), _whole(key, n))
+
+
+_OPTIONS: Final[dict[str, Callable[[str, str], Any]]] = {
+    "kind": _text,
+    "n_worker": _whole,
+    "shard": _whole,
+    "version": _text,
+    "label": _text,
+    "desired": _whole,
+    "launch": _launch,
+}
+
+
+def _parse(text: str) -> Serve:
+    """Raises ValueError (InvalidReplica is one) that says what to write instead."""
+    uid, equals, rest = text.partition("=")
+    place, *pairs = rest.split(",")
+    module, colon, factory = place.partition(":")
+    if not equals or not uid:
+        raise ValueError(f"it names no replica; {_FORM}")
+    if not colon or not _dotted(module) or not _dotted(factory):
+        raise ValueError(f"{place!r} names no factory; {_FORM}")
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if key not in _OPTIONS or not equals:
+            known = ", ".join(_OPTIONS)
+            raise ValueError(f"{pair!r} is no option; write key=value, with one of {known}")
+        if key in options:
+            raise ValueError(f"{key} is given twice")
+        options[key] = _OPTIONS[key](key, value)
+    return Serve(Replica.from_uid(uid, **options), module, factory)
+
+
+def _dotted(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def put_working_directory_first() -> None:
+    """A module beside the user goes before an installed one of the same name."""
+    here = os.getcwd()
+    sys.path[:] = [here, *(entry for entry in sys.path if entry not in {here, ""})]
+
+
+def find_factory(serve: Serve) -> Callable[..., Any]:
+    """The factory, imported. Raises CommandFailed that names the part that is missing."""
+    try:
+        module = importlib.import_module(serve.module)
+    except ModuleNotFoundError as error:
+        if error.name and f"{serve.module}.".startswith(f"{error.name}."):
+            raise CommandFailed(
+                f"{serve}: there is no module {error.name!r} in the working directory "
+                "or among the installed packages"
+            ) from error
+        raise CommandFailed(f"{serve}: module {serve.module!r} needs {error.name!r}") from error
+    except (Exception, SystemExit) as error:
+        raise CommandFailed(
+            f"{serve}: module {serve.module!r} cannot be imported: {told(error)}"
+        ) from error
+    try:
+        found = reduce(getattr, serve.factory.split("."), module)
+    except AttributeError as error:
+        raise CommandFailed(f"{serve}: module {serve.module!r} has no {serve.factory!r}") from error
+    if not callable(found):
+        raise CommandFailed(f"{serve}: {serve.factory!r} is not callable; it must be a factory")
+    factory: Callable[..., Any] = found
+    return factory
+
+
+def told(error: BaseException) -> str:
+    """The last line of a traceback: type and text."""
+    return traceback.format_exception_only(error)[-1].strip()
