@@ -171,8 +171,8 @@ class LinkCore:
         out: list[Effect] = []
         match input:
             case Start():
-                self._search_begins(now)
-                self._move(LinkInput.START, now, out)
+                if self._move(LinkInput.START, now, out):
+                    self._search_begins(now)
             case Answered(question, message):
                 effects, found = self._finder.answered(question, message, now)
                 out += effects
@@ -365,7 +365,7 @@ class LinkCore:
             if self._give_up_after is not None:
                 self._stall_at = min(self._stall_at, self._since + self._give_up_after)
             out.append(Emit(SearchStalled(seconds, self.seen or "no answer yet")))
-            if self._give_up_after is not None and seconds >= self._give_up_after:
+            if self._give_up_after is not None and now >= self._since + self._give_up_after:
                 self.gave_up = True
                 out += self.end(f"gave up after {seconds:.1f} s: {self.seen}", now)
 
