@@ -118,10 +118,10 @@ def _name(handler: Handler) -> str:
 class HandlerPool:
     """Up to `size` daemon threads for one replica, started as they are needed.
 
-    `submit` and `close` are called in one thread. Work must not raise.
+    `submit` and `close` are called in one thread, `close` last. Work must not raise.
     """
 
-    __slots__ = ("_closed", "_free", "_lock", "_queue", "_size", "_threads")
+    __slots__ = ("_free", "_lock", "_queue", "_size", "_threads")
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -129,7 +129,6 @@ class HandlerPool:
         self._lock = threading.Lock()
         self._threads = 0
         self._free = 0  # threads that wait, less work that is queued for them
-        self._closed = False
 
     @property
     def threads(self) -> int:
@@ -156,11 +155,8 @@ class HandlerPool:
             raise
 
     def close(self) -> None:
-        """Let each thread end when it has finished; does not wait."""
-        with self._lock:
-            self._closed = True
-            threads = self._threads
-        for _ in range(threads):
+        """Let each thread end when all work is done; does not wait."""
+        for _ in range(self._threads):
             self._queue.put(None)
 
     def _run(self, work: Callable[[], None] | None) -> None:
@@ -168,8 +164,6 @@ class HandlerPool:
             work()
             work = None  # nothing of a request is kept alive while the thread waits
             with self._lock:
-                if self._closed:
-                    return
                 self._free += 1
             work = self._wait()
 
