@@ -46,6 +46,7 @@ class ClientCore:
         self.dropped = 0
         """Messages that were stale and changed nothing."""
         self._cluster, self._timing, self._rng = cluster, timing, rng
+        self._where = ", ".join(endpoints)
         self._interval = timing.heartbeat
         self._ask_at: float | None = None
         self._linked = False
@@ -61,7 +62,7 @@ class ClientCore:
         if self.link.state is LinkState.OPEN:
             of = "" if self.book.expected is None else f" of {self.book.expected}"
             return f"recovering, {self.book.seen}{of} workers are back"
-        return self.link.seen or "discovery has not answered yet"
+        return self.link.seen or f"{self._where} has not answered yet"
 
     def handle(self, input: object, now: float) -> list[Effect]:
         """Take one input; return what is to be done, in order."""

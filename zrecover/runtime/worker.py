@@ -312,7 +312,7 @@ class Worker:
 
     def _why(self) -> str:
         seen = "" if self._core is None else self._core.link.seen
-        return seen or "discovery has not answered yet"
+        return seen or f"{', '.join(self._endpoints)} has not answered yet"
 
     # --- in the I/O thread ---
 
