@@ -21,7 +21,7 @@ _WITHOUT_MODEL = (
     "zrecover drill needs a real model, which is not installed (py3langid):\n"
     "    pip install 'zrecover[cli,examples]'\n"
 )
-_USAGE, _INTERRUPTED = 2, 130
+_USAGE, _INTERRUPTED, _TERMINATED = 2, 130, 143
 
 
 def main(scenarios: tuple[str, ...] = (), *, json: bool = False) -> int:
@@ -51,9 +51,12 @@ def main(scenarios: tuple[str, ...] = (), *, json: bool = False) -> int:
         with Display(json=json) as display:
             reports = asyncio.run(run(chosen, display))
         display.summary(reports)
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         sys.stderr.write("stopped; nothing was left behind\n")
         return _INTERRUPTED
+    except asyncio.CancelledError:
+        sys.stderr.write("terminated; nothing was left behind\n")
+        return _TERMINATED
     except (ZRecoverError, TimeoutError, OSError) as error:
         sys.stderr.write(f"the drill could not be run: {error}\n")
         return 1

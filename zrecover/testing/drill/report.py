@@ -108,8 +108,7 @@ def remarks(reports: Sequence[Report]) -> list[str]:
 
 def timeline(report: Report) -> str:
     """What happened when, one line each, after the fault."""
-    moments = sorted(report.timeline)
-    lines = [f"  {moment.at * 1000:9.1f} ms  {moment.text}" for moment in moments]
+    lines = [f"  {moment.at * 1000:9.1f} ms  {moment.text}" for moment in report.timeline]
     return "\n".join([f"{report.scenario}: {'passed' if report.passed else 'FAILED'}", *lines])
 
 

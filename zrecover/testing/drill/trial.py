@@ -19,6 +19,7 @@ class Trial:
         self.fault: float | None = None
         """When the cluster was hurt, in monotonic seconds; None until then."""
         self._tell = tell
+        self._moments: list[Moment] = []
 
     def hurt(self, at: float, text: str) -> None:
         """The fault itself: all moments are told in relation to it."""
@@ -28,9 +29,11 @@ class Trial:
     def note(self, text: str, at: float | None = None) -> None:
         """Something happened, now or `at`."""
         at = time.monotonic() if at is None else at
-        since = at - (at if self.fault is None else self.fault)
-        self.report.timeline.append(Moment(since, text))
-        self._tell(f"{since * 1000:9.1f} ms  {text}" if self.fault is not None else text)
+        self._moments.append(Moment(at, text))
+        if self.fault is None:
+            self._tell(text)
+        else:
+            self._tell(f"{(at - self.fault) * 1000:9.1f} ms  {text}")
 
     def check(self, fine: bool, problem: str) -> bool:
         """Remember `problem` unless it is fine; returns `fine`."""
@@ -40,6 +43,9 @@ class Trial:
 
     def finish(self) -> Report:
         """The verdict."""
+        zero = self.fault or 0.0
+        moments = [Moment(at - zero, text) for at, text in sorted(self._moments)]
+        self.report.timeline = moments if self.fault is not None else []
         self.report.passed = not self.problems
         self.report.why = "; ".join(self.problems) or None
         return self.report
