@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -13,9 +12,9 @@ from zrecover import __version__
 from zrecover.cli.call import call
 from zrecover.cli.discovery import discovery
 from zrecover.cli.drill import drill
-from zrecover.cli.exits import INTERRUPTED, MEANINGS, ExitCode, code_of, tell
+from zrecover.cli.exits import INTERRUPTED, MEANINGS, ExitCode, as_json, code_of, tell
 from zrecover.cli.invocation import Invocation
-from zrecover.cli.output import abandon_stdout
+from zrecover.cli.output import abandon_stdout, announce
 from zrecover.cli.status import status
 from zrecover.cli.supervisor import supervisor
 from zrecover.cli.worker import worker
@@ -41,18 +40,16 @@ class _App(click.Group):
         except click.ClickException as error:
             error.show()
             if invocation.json or "--json" in words:
-                _tell_json(error)
+                announce(as_json(error, error.format_message()))
             return error.exit_code
         except ZRecoverError as error:
             tell(error, str(error), json=invocation.json, debug=invocation.debug)
             return code_of(error)
         except (KeyboardInterrupt, click.Abort):
             return INTERRUPTED
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                abandon_stdout()
-                return ExitCode.FAILED
-            return _unexpected(error, invocation)
+        except BrokenPipeError:
+            abandon_stdout()
+            return ExitCode.FAILED
         except Exception as error:
             return _unexpected(error, invocation)
 
@@ -67,22 +64,14 @@ class _App(click.Group):
 
 def _unexpected(error: Exception, invocation: Invocation) -> int:
     """What nobody thought of: still one line."""
-    what = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.strerror:
-        what = error.strerror if not error.filename else f"{error.filename}: {error.strerror}"
-    hint = "" if invocation.debug else " (--log-level debug shows the traceback)"
-    tell(error, f"{what}{hint}", json=False, debug=invocation.debug)
-    if invocation.json:
-        _tell_json(error)
+        where = f"{error.filename}: " if error.filename else ""
+        what = f"{where}{error.strerror}"
+    else:
+        hint = "" if invocation.debug else " (--log-level debug shows the traceback)"
+        what = f"{type(error).__name__}: {error}{hint}"
+    tell(error, what, json=invocation.json, debug=invocation.debug)
     return ExitCode.FAILED
-
-
-def _tell_json(error: Exception) -> None:
-    """The error on stdout, where that still can be written."""
-    from zrecover.cli.output import announce, one_line
-
-    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    announce({"error": {"type": type(error).__name__, "message": one_line(message)}})
 
 
 _EXAMPLES = (
@@ -117,6 +106,4 @@ def run(argv: Sequence[str] | None = None) -> int:
     except OSError:
         abandon_stdout()
         code = code or ExitCode.FAILED
-    if sys.stderr is not None and sys.stderr.closed:  # pragma: no cover - the reader has gone
-        os.close(2)
     return code

@@ -39,7 +39,8 @@ def drill(invocation: Invocation, /, scenarios: tuple[str, ...], show: bool) -> 
 
     Discovery, supervisor, three workers and a client run as processes of their own on loopback,
     at ports that nobody else uses; no process is left behind. Requests go on all the time. With
-    --json it prints one object a scenario. It ends with 1 if any scenario fails.
+    --json it prints one object a scenario. It ends with 1 if any scenario fails. The cluster is the
+    drill's own, whatever --cluster says.
     """
     from zrecover.testing.drill import SCENARIOS, main
 

@@ -9,9 +9,25 @@ import traceback
 from typing import Final
 
 from zrecover.cli.output import announce, one_line
-from zrecover.errors import ConfigError, ModelNotFound, NoSupervisor, Recovering, ZRecoverError
+from zrecover.errors import (
+    ConfigError,
+    ModelNotFound,
+    NoSupervisor,
+    Recovering,
+    RemoteError,
+    ZRecoverError,
+)
 
-__all__ = ["INTERRUPTED", "MEANINGS", "CommandFailed", "ExitCode", "code_of", "complain", "tell"]
+__all__ = [
+    "INTERRUPTED",
+    "MEANINGS",
+    "CommandFailed",
+    "ExitCode",
+    "as_json",
+    "code_of",
+    "complain",
+    "tell",
+]
 
 
 class ExitCode(enum.IntEnum):
@@ -62,10 +78,19 @@ def tell(error: BaseException, message: str, *, json: bool, debug: bool = False)
     if debug:
         lines = "".join(traceback.format_exception(error))
         print(lines.rstrip(), file=sys.stderr)
+    if isinstance(error, RemoteError):
+        message = f"the handler raised {message}"
+        if debug and error.traceback:
+            print(error.traceback.rstrip(), file=sys.stderr)
     text = one_line(message) or type(error).__name__
     complain(text)
     if json:
-        announce({"error": {"type": type(error).__name__, "message": text}})
+        announce(as_json(error, text))
+
+
+def as_json(error: BaseException, message: str) -> dict[str, dict[str, str]]:
+    """What stdout shows of a failure."""
+    return {"error": {"type": type(error).__name__, "message": one_line(message)}}
 
 
 def complain(text: str) -> None:

@@ -9,9 +9,11 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["abandon_stdout", "announce", "dumps", "emit", "jsonable", "one_line"]
+
+_LONGEST: Final = 2000
 
 
 def emit(document: object) -> None:
@@ -90,5 +92,5 @@ def _key(key: Any) -> str:
 
 def one_line(text: str) -> str:
     """`text` on one line, with nothing in it that would steer a terminal."""
-    words = " ".join(text.split())
+    words = " ".join(text[:_LONGEST].split()) + ("…" if len(text) > _LONGEST else "")
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)

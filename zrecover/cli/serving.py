@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -143,5 +142,9 @@ def find_factory(serve: Serve) -> Callable[..., Any]:
 
 
 def told(error: BaseException) -> str:
-    """The last line of a traceback: type and text."""
-    return traceback.format_exception_only(error)[-1].strip()
+    """Type and text, as the last line of a traceback has them."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -12,13 +12,14 @@ like a default.
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from zrecover.cli.options import ENDPOINTS, FILE, Setting
+from zrecover.cli.options import ENDPOINTS, FILE, SECONDS, Setting
 
 __all__ = ["SettingsError", "defaults_for"]
 
@@ -48,9 +49,10 @@ def defaults_for(ctx: click.Context, exclusive: tuple[tuple[str, ...], ...]) -> 
     settings = _settings(ctx.command)
     for table in (own, top):
         found = {
-            str(settings[key].name): _typed(settings[key], key, value)
+            str(settings[key].name): _listed(settings[key], value)
             for key, value in _keys(table).items()
-            if key in settings and not isinstance(value, dict)
+            # What is at the top may be meant for others: several endpoints, where one is wanted.
+            if key in settings and _mismatch(settings[key], value) is None
         }
         rivals = {name for group in exclusive if set(group) & set(values) for name in group}
         values = {k: v for k, v in found.items() if k not in rivals} | values
@@ -77,8 +79,10 @@ def _keys(table: dict[str, Any]) -> dict[str, Any]:
 def _check(table: dict[str, Any], command: click.Command, where: str) -> None:
     """Every key names an option and every table a command, or it is an error."""
     children = command.commands if isinstance(command, click.Group) else {}
-    owners = [command, *children.values()]
-    known = {key: each for owner in owners for key, each in _settings(owner).items()}
+    known: dict[str, list[Setting]] = {}
+    for owner in (command, *children.values()):
+        for key, each in _settings(owner).items():
+            known.setdefault(key, []).append(each)
     seen: set[str] = set()
     for written, value in table.items():
         key = written.replace("-", "_")
@@ -93,7 +97,9 @@ def _check(table: dict[str, Any], command: click.Command, where: str) -> None:
             raise SettingsError(f"key {place} is given twice, with - and with _")
         else:
             seen.add(key)
-            _typed(known[key], place, value)
+            wanted = [_mismatch(each, value) for each in known[key]]
+            if all(wanted):
+                raise SettingsError(f"{place} must be {wanted[-1]}, not {value!r}")
 
 
 def _settings(command: click.Command) -> dict[str, Setting]:
@@ -102,28 +108,28 @@ def _settings(command: click.Command) -> dict[str, Setting]:
 
 def _near(name: str, known: Any) -> str:
     """A hint at what may have been meant."""
-    import difflib
-
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _typed(setting: Setting, place: str, value: Any) -> Any:
-    """`value` if it is of the kind that the option wants."""
+def _mismatch(setting: Setting, value: Any) -> str | None:
+    """What the option wants instead of `value`; None if that is of the right kind."""
     texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
     if setting.is_flag:
         ok, wanted = isinstance(value, bool), "true or false"
     elif setting.multiple:
         ok, wanted = texts or isinstance(value, str), "a list of texts"
-        value = [value] if isinstance(value, str) else value
     elif setting.type.name in {"integer", "integer range"}:
         ok, wanted = type(value) is int, "a whole number"
-    elif setting.type.name == "seconds":
+    elif setting.type is SECONDS:
         ok, wanted = type(value) in {int, float}, "a number of seconds"
     elif setting.type is ENDPOINTS:
         ok, wanted = texts or isinstance(value, str), "a text, or a list of texts"
     else:
         ok, wanted = isinstance(value, str), "a text"
-    if not ok:
-        raise SettingsError(f"{place} must be {wanted}, not {value!r}")
-    return value
+    return None if ok else wanted
+
+
+def _listed(setting: Setting, value: Any) -> Any:
+    """One text where several may stand is a list of one."""
+    return [value] if setting.multiple and isinstance(value, str) else value
