@@ -51,8 +51,11 @@ class Timing:
     """How long a stale answer of one endpoint waits for a better one of another."""
     connect: float = 3.0
     """TCP connect and ZMTP handshake, each."""
-    register: float = 2.0
-    """How long a registration may stay unanswered before the link is dropped."""
+    register: float = 5.0
+    """How long a registration may stay unanswered before the link is dropped; longer than the
+    deadlines of the hooks that decide on it."""
+    hook: float = 2.0
+    """How long a plugin may take to answer one question."""
     recovery_window: float = 10.0
     """A recovery ends after this long, whoever is missing."""
     registrations_per_second: float = 2000.0
@@ -115,7 +118,7 @@ class Limits:
     """Bytes of a request's or reply's header."""
     payload_frame: int = 64 * 1024 * 1024
     """Bytes of one request or reply payload."""
-    claim: int = 32 * 1024
+    claim: int = 112 * 1024
     """Bytes of one encoded claim."""
     claims_per_part: int = 64
     """Claims in one part of a registration."""
@@ -135,6 +138,8 @@ class Limits:
     """Questions that one discovery holds at a time."""
     reason: int = 400
     """Characters of a reason on the wire."""
+    captured: int = 64 * 1024
+    """Bytes of the coordination state that travels with a claim."""
     depth: int = 32
     """Nesting of metadata and payloads."""
 

@@ -15,11 +15,11 @@ import msgspec
 from zrecover.config import LIMITS
 from zrecover.errors import BadMessage, InvalidReplica
 from zrecover.ids import NAME_LIMIT, check_name, parse_uid
-from zrecover.model import PLAIN
+from zrecover.model import PLAIN, Decision, Verdict
 from zrecover.wire.codec import decode_claim, digest_of
 from zrecover.wire.messages import Claim, Key
 
-__all__ = ["Admitted", "Refused", "admit"]
+__all__ = ["Admitted", "Refused", "admit", "less_permissive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Admitted:
     """XOR over all of them, readable or not."""
 
 
-def admit(raws: Sequence[msgspec.Raw], *, first: int = 0) -> Admitted:
-    """Read the claims; `first` is the number of the first one, for the path of a fault."""
+def admit(raws: Sequence[msgspec.Raw]) -> Admitted:
+    """Read the claims; the path of a fault counts from the first of them."""
     claims: list[Claim] = []
     digests: list[int] = []
     refused: list[Refused] = []
     seen: set[Key] = set()
     total = 0
-    for number, raw in enumerate(raws, first):
+    for number, raw in enumerate(raws):
         digest = digest_of(raw)
         total ^= digest
         try:
@@ -103,3 +103,11 @@ def _name_of(raw: msgspec.Raw, number: int) -> tuple[str, int]:
     good = isinstance(named.uid, str) and 0 < len(named.uid) <= NAME_LIMIT
     shard = named.shard if type(named.shard) is int and 0 <= named.shard < 2**10 else 0
     return (named.uid if good and named.uid.isprintable() else f"claims[{number}]"), shard
+
+
+def less_permissive(claim: Claim, ours: Decision) -> Decision:
+    """The final verdict: the less permissive of the worker's side and ours."""
+    if claim.verdict > ours.verdict or claim.verdict is Verdict.FULL:
+        return ours
+    reason = claim.reason or "the worker's side gave no reason"
+    return Decision(claim.verdict, reason, claim.plugin)

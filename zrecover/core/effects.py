@@ -16,6 +16,9 @@ __all__ = [
     "Effect",
     "Emit",
     "Forget",
+    "Offer",
+    "Placed",
+    "Rebuild",
     "Reply",
     "Send",
 ]
@@ -70,6 +73,16 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """One shard of a complete group: where it is and what was claimed."""
+
+    shard: int
+    worker: str
+    address: str
+    claim: m.Claim
+
+
+@dataclass(frozen=True, slots=True)
 class Decide:
     """Ask the plugins for a verdict on each claim; answer with `Decided(ticket)`."""
 
@@ -85,4 +98,21 @@ class Emit:
     event: Event
 
 
-Effect = Ask | Forget | Connect | Disconnect | Send | Reply | Decide | Emit
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Ask the worker's plugins what of these claims may be offered; answer with `Offered`."""
+
+    ticket: int
+    claims: tuple[m.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Ask the plugins to rebuild what the supervisor owned; answer with `Rebuilt(ticket)`."""
+
+    ticket: int
+    uid: str
+    members: tuple[Placed, ...]
+
+
+Effect = Ask | Forget | Connect | Disconnect | Send | Reply | Decide | Offer | Rebuild | Emit

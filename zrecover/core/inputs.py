@@ -6,8 +6,9 @@ older one is late news of something that no longer exists, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from zrecover.model import Decision, ReplicaState
 from zrecover.wire import messages as m
@@ -21,8 +22,10 @@ __all__ = [
     "LinkDown",
     "LinkUp",
     "LoopSeen",
+    "Offered",
     "PeerGone",
     "PeerLeft",
+    "Rebuilt",
     "Received",
     "Start",
     "StateChanged",
@@ -114,6 +117,23 @@ class Decided:
 
     ticket: int
     decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The claims of `Offer(ticket)`, with what the worker's plugins say of each."""
+
+    ticket: int
+    claims: tuple[m.Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What became of `Rebuild(ticket)`: a verdict, and the state that is served again."""
+
+    ticket: int
+    decision: Decision | None
+    state: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

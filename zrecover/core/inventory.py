@@ -16,7 +16,7 @@ from zrecover.model import ReplicaState
 from zrecover.wire.codec import digest_of, encode_claim
 from zrecover.wire.messages import Claim, Key
 
-__all__ = ["Inventory", "parts_of"]
+__all__ = ["Inventory", "parts_of", "with_offer"]
 
 
 class Inventory:
@@ -118,3 +118,14 @@ def parts_of(raws: list[msgspec.Raw], limits: Limits = LIMITS) -> list[tuple[msg
         size += length
     parts.append(tuple(part))
     return parts
+
+
+def with_offer(held: Claim, said: Claim) -> Claim:
+    """`held`, with what the plugins said of it; its state may have changed meanwhile."""
+    return msgspec.structs.replace(
+        held,
+        verdict=said.verdict,
+        reason=said.reason,
+        plugin=said.plugin,
+        captured=said.captured,
+    )

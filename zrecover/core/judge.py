@@ -10,16 +10,19 @@ that can be routed wins over one that cannot, then the higher launch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from zrecover.core.effects import Placed
 from zrecover.core.view import Conflict, ReplicaStatus, ReplicaView, ShardView
 from zrecover.ids import Launch, parse_uid
 from zrecover.model import Decision, ReplicaState, Verdict
 from zrecover.wire.messages import Claim
 
-__all__ = ["Candidate", "judge"]
+__all__ = ["Candidate", "Outcome", "judge", "to_rebuild"]
 
+_STATE_OF = {Verdict.REFUSE: ReplicaStatus.REFUSED, Verdict.HOLD: ReplicaStatus.HELD}
 _ORDER = {ReplicaState.READY: 0, ReplicaState.LOADING: 1, ReplicaState.STOPPING: 2}
 
 
@@ -40,6 +43,16 @@ class Candidate:
     def accepted(self) -> bool:
         """True where its verdict lets it be routed."""
         return self.decision.verdict >= Verdict.ROUTES
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the plugins made of one complete group."""
+
+    members: tuple[Placed, ...]
+    decision: Decision | None
+    """A verdict that is less than the group had, None if there was none."""
+    state: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +80,38 @@ class _Group:
         return ReplicaStatus.READY
 
     @property
+    def decision(self) -> Decision:
+        """The least permissive verdict in it."""
+        return min(self.shards, key=lambda c: (c.decision.verdict, c.claim.shard)).decision
+
+    @property
+    def members(self) -> tuple[Placed, ...]:
+        """What the plugins rebuild from; empty where there is nothing to rebuild."""
+        verdict = self.decision.verdict
+        captured = any(candidate.claim.captured for candidate in self.shards)
+        if self.state is not ReplicaStatus.READY or verdict < Verdict.REBUILD:
+            return ()
+        if verdict is Verdict.FULL and not captured:
+            return ()
+        return tuple(Placed(c.claim.shard, c.worker, c.address, c.claim) for c in self.shards)
+
+    @property
     def rank(self) -> tuple[bool, Launch, int]:
         return self.state is ReplicaStatus.READY, self.launch, self.n_worker
 
 
-def judge(uid: str, candidates: Iterable[Candidate]) -> ReplicaView:
-    """The replica `uid` as its claims make it; there must be one claim at least."""
+def to_rebuild(candidates: Iterable[Candidate]) -> tuple[Placed, ...]:
+    """The group that has to be rebuilt before the replica is routed; empty if there is none."""
+    accepted = [candidate for candidate in candidates if candidate.accepted]
+    groups, _ = _groups(sorted(accepted, key=lambda c: (c.claim.shard, c.worker)))
+    return max(groups, key=lambda group: group.rank).members if groups else ()
+
+
+def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = None) -> ReplicaView:
+    """The replica `uid` as its claims make it; there must be one claim at least.
+
+    `outcome` is what the plugins made of its group, if they were asked.
+    """
     claims = sorted(candidates, key=lambda c: (c.claim.shard, c.worker))
     accepted = [candidate for candidate in claims if candidate.accepted]
     if not accepted:
@@ -84,14 +123,24 @@ def judge(uid: str, candidates: Iterable[Candidate]) -> ReplicaView:
         + [_lost(uid, best, c) for group in groups if group is not best for c in group.shards],
         key=lambda conflict: (conflict.shard, conflict.worker, conflict.rule),
     )
-    weakest = min(best.shards, key=lambda c: (c.decision.verdict, c.claim.shard)).decision
+    state, decision, coordination = best.state, best.decision, None
+    why = _why(best, claims)
+    if members := best.members:
+        if outcome is None or outcome.members != members:
+            state, why = ReplicaStatus.REBUILDING, "its coordination state is being rebuilt"
+        else:
+            coordination = outcome.state
+            if outcome.decision is not None and outcome.decision.verdict < decision.verdict:
+                decision = outcome.decision
+            state = _STATE_OF.get(decision.verdict, state)
     return _view(
         uid,
         best.shards,
-        state=best.state,
-        decision=weakest,
-        reason=_why(best, claims) or weakest.reason,
+        state=state,
+        decision=decision,
+        reason=why or decision.reason,
         conflicts=tuple(conflicts),
+        coordination=coordination,
     )
 
 
@@ -175,6 +224,7 @@ def _view(
     decision: Decision,
     reason: str,
     conflicts: tuple[Conflict, ...] = (),
+    coordination: Mapping[str, Any] | None = None,
 ) -> ReplicaView:
     claims = [candidate.claim for candidate in shards]
     first = claims[0]
@@ -203,4 +253,5 @@ def _view(
         label=next((c.label for c in claims if c.label is not None), None),
         desired=max(desired, default=None),
         conflicts=conflicts,
+        coordination=coordination,
     )

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from zrecover.config import LIMITS, Limits, Timing
-from zrecover.core.admission import Admitted, admit
+from zrecover.core.admission import Admitted, admit, less_permissive
 from zrecover.core.effects import Decide, Effect, Emit, Reply
 from zrecover.core.events import ClaimRefused, PeerRejected, WorkerLeft, WorkerRegistered
 from zrecover.core.intake import Intake
@@ -209,7 +209,9 @@ class Registrar:
                 Decision(Verdict.REFUSE, "the plugins gave no verdict on it")
                 for _ in pending.admitted.claims
             )
-        for claim, decision in zip(pending.admitted.claims, decisions, strict=True):
+        claims = pending.admitted.claims
+        decisions = tuple(map(less_permissive, claims, decisions))
+        for claim, decision in zip(claims, decisions, strict=True):
             if decision.verdict < Verdict.ROUTES:
                 out.append(Emit(ClaimRefused(worker, claim.uid, decision.reason)))
         if isinstance(pending.head, m.Register):

@@ -10,8 +10,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zrecover.core.admission import Refused
-from zrecover.core.judge import Candidate, judge
-from zrecover.core.view import ModelView, ReplicaView
+from zrecover.core.effects import Placed
+from zrecover.core.judge import Candidate, Outcome, judge, to_rebuild
+from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView
 from zrecover.ids import Session
 from zrecover.model import Decision, WorkerState
 from zrecover.wire.messages import Claim, Key, Register
@@ -84,6 +85,9 @@ class Registry:
         self._claims: dict[str, dict[tuple[str, int], Candidate]] = {}
         self._models: dict[str, dict[str, None]] = {}
         self._model_views: dict[str, ModelView] = {}
+        self.rebuilding: dict[str, tuple[Placed, ...]] = {}
+        """Complete groups of which the plugins have to rebuild something."""
+        self._outcomes: dict[str, Outcome] = {}
 
     def swap(self, record: WorkerRecord) -> list[str]:
         """Put `record` in the place of the worker's old one; the uids it concerns."""
@@ -139,6 +143,14 @@ class Registry:
             self._put(record, key)
         return self._judge(dict.fromkeys(key.uid for key in record.claims))
 
+    def rebuilt(self, uid: str, outcome: Outcome) -> list[str]:
+        """The plugins have spoken on a group; the uid, if that concerns it still."""
+        if uid not in self._claims:
+            return []
+        self.revision += 1
+        self._outcomes[uid] = outcome
+        return self._judge((uid,))
+
     def clear(self) -> list[str]:
         """Forget everybody; all uids that were known."""
         self.revision += 1
@@ -148,6 +160,8 @@ class Registry:
         self.replicas.clear()
         self._claims.clear()
         self._models.clear()
+        self.rebuilding.clear()
+        self._outcomes.clear()
         self._model_views.clear()
         return uids
 
@@ -187,7 +201,10 @@ class Registry:
         for record in self.workers.values():
             for key in record.claims:
                 claims.setdefault(key.uid, []).append(record.candidate(key))
-        return {uid: judge(uid, candidates) for uid, candidates in claims.items()}
+        return {
+            uid: judge(uid, candidates, self._outcomes.get(uid))
+            for uid, candidates in claims.items()
+        }
 
     # --- the index ---
 
@@ -217,7 +234,14 @@ class Registry:
         changed = []
         for uid in uids:
             claims = self._claims.get(uid)
-            after = judge(uid, claims.values()) if claims else None
+            self.rebuilding.pop(uid, None)
+            after = None
+            if claims:
+                after = judge(uid, claims.values(), self._outcomes.get(uid))
+                if after.state is ReplicaStatus.REBUILDING:
+                    self.rebuilding[uid] = to_rebuild(claims.values())
+            else:
+                self._outcomes.pop(uid, None)
             before = self.replicas.get(uid)
             if after == before:
                 continue

@@ -103,6 +103,11 @@ class Reign:
         self.proposed = epoch + 1
         return self.announce(now)
 
+    def learn(self, epoch: int) -> None:
+        """Another one leads with `epoch`: propose to lead above it, whatever is forgotten."""
+        if self.proposed <= epoch and self.believable(epoch):
+            self.proposed = epoch + 1
+
     def end(self, *, withdraw: bool) -> list[Effect]:
         """Stop announcing; `withdraw` lets whoever waits lead at once."""
         out: list[Effect] = []

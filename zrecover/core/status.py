@@ -80,4 +80,5 @@ def _replica(replica: ReplicaView) -> dict[str, Any]:
         "abilities": list(replica.abilities),
         "name": replica.name,
         "label": replica.label,
+        "coordination": replica.coordination,
     }

@@ -26,9 +26,10 @@ from zrecover.core.events import (
     WorkerReturned,
     WorkerSuspected,
 )
-from zrecover.core.inputs import Decided, FromPeer, PeerGone, Received, Start, Stop, Tick
+from zrecover.core.inputs import Decided, FromPeer, PeerGone, Rebuilt, Received, Start, Stop, Tick
 from zrecover.core.liveness import Liveness
 from zrecover.core.publisher import Headline, Publisher
+from zrecover.core.rebuilding import Rebuilding
 from zrecover.core.recovery import Recovery
 from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
@@ -108,6 +109,7 @@ class SupervisorCore:
         self.registry = Registry()
         self.reign = Reign(discovery, candidacy, timing, rng)
         self.recovery = Recovery(timing.recovery_window, expect_workers)
+        self.rebuilding = Rebuilding(self.registry)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
         self.registrar = Registrar(
@@ -161,6 +163,8 @@ class SupervisorCore:
                     self._suspect(record.worker, now, out)
             case Decided(ticket, decisions):
                 self.registrar.decided(ticket, decisions, now, out)
+            case Rebuilt(ticket, decision, state):
+                self.registrar.touched += self.rebuilding.done(ticket, decision, state)
             case Received(link, message) if link == self.reign.link:
                 self._from_discovery(message, now, out)
             case Stop():
@@ -186,12 +190,7 @@ class SupervisorCore:
                 if message.epoch != self.reign.held or not self.leading:
                     self._begin(message.epoch, now, out)
             case m.Standby(cluster=self._cluster, boot=self._boot):
-                leading = self.leading
-                if self._move(SupervisorInput.HELD_BACK):
-                    if leading:
-                        self._step_down(out)
-                    out.append(Emit(StoodBy(self._boot, message.leader)))
-                self.leader = message.leader
+                self._held_back(message, out)
             case m.Challenge(cluster=self._cluster, boot=self._boot):
                 out += self.reign.announce(now, challenge=message.nonce)
             case m.Superseded(cluster=self._cluster, boot=self._boot):
@@ -204,6 +203,17 @@ class SupervisorCore:
                 self.reign.why = f"discovery rejects it ({message.code}): {message.reason}"
             case _:
                 pass
+
+    def _held_back(self, message: m.Standby, out: list[Effect]) -> None:
+        leading = self.leading
+        if leading and message.epoch < self.epoch:
+            return  # from before our grant: discovery knows our epoch, since we announce it
+        self.reign.learn(message.epoch)
+        if self._move(SupervisorInput.HELD_BACK):
+            if leading:
+                self._step_down(out)
+            out.append(Emit(StoodBy(self._boot, message.leader)))
+        self.leader = message.leader
 
     def _begin(self, epoch: int, now: float, out: list[Effect]) -> None:
         if epoch < self.epoch or not self._move(SupervisorInput.GRANTED):
@@ -319,6 +329,7 @@ class SupervisorCore:
     def _run(self, now: float, out: list[Effect]) -> None:
         self.registrar.expire(now)
         self._expire(now, out)
+        out += self.rebuilding.wanted()
         for worker in self.registrar.returned:
             self.recovery.returned(worker)
             self.publisher.audience.bump()

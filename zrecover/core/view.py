@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from zrecover.ids import Launch
 from zrecover.model import Verdict, WorkerState
@@ -51,6 +52,8 @@ class ReplicaStatus(StrEnum):
     """Complete, but some shard is still being loaded."""
     STOPPING = "STOPPING"
     """Some shard takes nothing new."""
+    REBUILDING = "REBUILDING"
+    """All shards are there; what the supervisor owned of it is being rebuilt."""
     INCOMPLETE = "INCOMPLETE"
     """Some shard of the launch is missing."""
     HELD = "HELD"
@@ -126,6 +129,8 @@ class ReplicaView:
     label: str | None = None
     desired: int | None = None
     conflicts: tuple[Conflict, ...] = ()
+    coordination: Mapping[str, Any] | None = None
+    """What the supervisor owned of it, rebuilt by a plugin from the captured states."""
 
     @property
     def routes(self) -> bool:

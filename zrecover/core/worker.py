@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits
-from zrecover.core.effects import Effect, Emit, Send
+from zrecover.core.effects import Effect, Emit, Offer, Send
 from zrecover.core.events import WorkerFenced
 from zrecover.core.inputs import (
     Declared,
     LoopSeen,
+    Offered,
     Received,
     StateChanged,
     Stop,
     Tick,
     Withdrawn,
 )
-from zrecover.core.inventory import Inventory, parts_of
+from zrecover.core.inventory import Inventory, parts_of, with_offer
 from zrecover.core.link import LinkCore, LinkState, pace
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
@@ -51,6 +52,8 @@ class WorkerIdentity:
 class WorkerCore:
     """Inputs: those of LinkCore, Received, Declared, StateChanged, Withdrawn, LoopSeen, Stop.
 
+    With `offers`, the plugins are asked before each registration (`Offer`, `Offered`).
+
     `Declared` raises InvalidReplica for a claim that cannot be put on the wire.
     """
 
@@ -64,6 +67,7 @@ class WorkerCore:
         *,
         limits: Limits = LIMITS,
         give_up_after: float | None = None,
+        offers: bool = False,
     ) -> None:
         self.identity = identity
         self.inventory = Inventory(limits)
@@ -78,6 +82,8 @@ class WorkerCore:
         self.dropped = 0
         """Messages that were stale and changed nothing."""
         self._cluster, self._timing, self._rng, self._limits = cluster, timing, rng, limits
+        self._offers = offers
+        self._offer = 0
         self._ever = False
         self._attempt = self._beat = 0
         self._sent_change: int | None = None
@@ -117,6 +123,8 @@ class WorkerCore:
                 if self.link.state not in (LinkState.OPENING, LinkState.OPEN):
                     self.inventory.settle(self.inventory.seq)  # the next replay has it all
                 self._change(now, out)
+            case Offered(ticket, claims):
+                self._offered(ticket, claims, out)
             case LoopSeen(busy_for):
                 self._busy_for = busy_for
             case Stop(reason):
@@ -143,7 +151,21 @@ class WorkerCore:
             self.session, self._next_beat, self._sent_change = None, None, None
             self.acked = -1
         if self.link.openings != openings:
-            self._register(out)
+            self._offer += 1
+            if self._offers and len(self.inventory):
+                out.append(Offer(self._offer, tuple(self.inventory)))
+            else:
+                self._register(out)
+
+    def _offered(self, ticket: int, claims: tuple[m.Claim, ...], out: list[Effect]) -> None:
+        """The plugins have said what may be offered: register with that."""
+        if ticket != self._offer or self.link.state is not LinkState.OPENING:
+            return
+        for said in claims:
+            held = self.inventory.get(m.Key(said.uid, said.shard))
+            if held is not None:
+                self.inventory.put(with_offer(held, said))
+        self._register(out)
 
     def _register(self, out: list[Effect]) -> None:
         self._attempt += 1

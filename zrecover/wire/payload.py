@@ -46,7 +46,8 @@ def pack(value: Any) -> bytes:
 
     Raises PayloadError with the path of what cannot be packed: `$.a[3].b: set ...`.
     """
-    _check(value, None, 0, _Census())
+    if type(value) not in _PLAIN:
+        _check(value, None, 0, _Census())
     try:
         data: bytes = msgpack.packb(value, default=_extend)
     except Exception as error:
@@ -68,7 +69,8 @@ def unpack(data: bytes) -> Any:
         value = msgpack.unpackb(
             data, raw=False, strict_map_key=False, timestamp=3, ext_hook=_restore, **hooks
         )
-        _check(value, None, 0, _Census())
+        if type(value) not in _PLAIN:
+            _check(value, None, 0, _Census())
     except PayloadError:
         raise
     except Exception as error:

@@ -51,6 +51,9 @@ __all__ = [
 ]
 
 
+Captured = Annotated[bytes, msgspec.Meta(max_length=LIMITS.captured)]
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One replica or shard in a replay: metadata only, never weights."""
 
@@ -71,6 +74,13 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     launch: Launch = NO_LAUNCH
     metadata: msgspec.Raw = msgspec.Raw(b"\x80")
     """A msgpack map with text keys, bounded in size and depth."""
+    verdict: Verdict = Verdict.FULL
+    """How much of it the worker's side offers."""
+    reason: Text = ""
+    plugin: Text = ""
+    """Who on the worker's side said so, and why."""
+    captured: Captured = b""
+    """Coordination state, packed as a payload; empty if there is none."""
 
 
 Claims = Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(max_length=LIMITS.claims_per_part)]
