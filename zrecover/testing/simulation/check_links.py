@@ -1,0 +1,153 @@
+"""What always holds of workers and clients, looked at after each of their steps.
+
+- A failure, answer or message of a link or question that is no more changes nothing.
+- The highest epoch seen never goes back, and nothing below it is obeyed.
+- A client loses no route, unless a complete table does not have it, or an incomplete one
+  contradicts it.
+- A worker is fenced only if another process has its id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zrecover.core.inputs import LinkDown, LinkUp, Received
+from zrecover.core.link import LinkState
+from zrecover.testing.simulation.violations import Violation
+from zrecover.wire import messages as m
+
+if TYPE_CHECKING:
+    from zrecover.testing.simulation.ledger import Ledger
+    from zrecover.testing.simulation.processes import ClientProcess, WorkerProcess
+    from zrecover.wire.messages import RouteRow
+
+__all__ = ["ClientCheck", "WorkerCheck"]
+
+
+class _LinkCheck:
+    """What workers and clients have in common. `_print` is what may not change."""
+
+    _due = False
+    """Whether a deadline had passed before the input came."""
+
+    def _link(self, core: Any) -> tuple[Any, ...]:
+        link = core.link
+        return link.state, link.number, link.highest, link.openings, link.boot, link.epoch
+
+    def _judge(
+        self, name: str, input: object, before: tuple[Any, ...], after: tuple[Any, ...]
+    ) -> None:
+        number, highest = before[1], before[2]
+        corrupt = isinstance(input, Received) and isinstance(input.message, m.Rejected)
+        if after[2] < highest and not corrupt:
+            raise Violation("epoch-never-back", f"{name} forgets epoch {highest} for {after[2]}")
+        if before == after or self._due:
+            return  # a deadline that has passed takes effect with the next input
+        match input:
+            case LinkUp(link) | LinkDown(link) | Received(link) if link != number:
+                text = f"{name} changes by news of link {link} while it has {number}"
+                raise Violation("only-its-own-link", text)
+            case Received(_, m.Rejected()):
+                pass
+            case Received(_, m.Busy()) if before[0] is LinkState.OPENING:
+                pass  # being turned away binds to nothing
+            case Received(_, message) if getattr(message, "epoch", highest) < highest:
+                kind = type(message).__name__
+                text = f"{name} obeys {kind} of an epoch below {highest}, the highest it has seen"
+                raise Violation("no-lower-epoch", text)
+            case _:
+                pass
+
+
+class WorkerCheck(_LinkCheck):
+    """Watches one worker process."""
+
+    def __init__(self, process: WorkerProcess, ledger: Ledger) -> None:
+        self._process, self._ledger = process, ledger
+        self._before: tuple[Any, ...] = ()
+
+    def _print(self) -> tuple[Any, ...]:
+        core = self._process.core
+        return (*self._link(core), core.session, core.acked, core.fenced, core.identity)
+
+    def before(self, input: object, now: float) -> None:
+        """An input is about to be handled."""
+        self._before = self._print()
+        due = self._process.core.next_deadline
+        self._due = due is not None and due <= now
+
+    def after(self, input: object, now: float) -> None:
+        """It was."""
+        process, core = self._process, self._process.core
+        after = self._print()
+        self._judge(process.name, input, self._before, after)
+        if core.session is not None and core.session.epoch < core.link.highest:
+            text = f"{process.name} has a session of epoch {core.session.epoch}"
+            raise Violation("no-lower-epoch", f"{text} and has seen {core.link.highest}")
+        if core.acked > core.inventory.seq:
+            text = f"{process.name} holds version {core.inventory.seq} and has {core.acked} acked"
+            raise Violation("acked-is-held", text)
+        fenced = self._before[-2] == "" and core.fenced != ""
+        others = self._ledger.workers[process.worker]
+        if fenced and not any(
+            other is not process and other.core.identity.incarnation >= core.identity.incarnation
+            for other in others
+        ):
+            text = f"{process.name} is fenced, but no newer process has its id: {core.fenced}"
+            raise Violation("fenced-by-a-twin-only", text)
+
+
+class ClientCheck(_LinkCheck):
+    """Watches one client."""
+
+    def __init__(self, process: ClientProcess) -> None:
+        self._process = process
+        self._before: tuple[Any, ...] = ()
+        self._routes: dict[str, RouteRow] = {}
+        self._told: dict[str, None] = {}
+        self._reign = 0
+
+    def _print(self) -> tuple[Any, ...]:
+        core = self._process.core
+        return (*self._link(core), core.book.version, core.book.state)
+
+    def before(self, input: object, now: float) -> None:
+        """An input is about to be handled."""
+        self._before = self._print()
+        due = self._process.core.next_deadline
+        self._due = due is not None and due <= now
+
+    def after(self, input: object, now: float) -> None:
+        """It was."""
+        after = self._print()
+        self._judge(self._process.name, input, self._before, after)
+        match input:
+            case Received(_, m.RouteTable() | m.RouteChange() as table):
+                self._routes_after(table, applied=self._before != after)
+            case _ if self._before[0] is not after[0]:
+                self._routes_after(None, applied=False)
+            case _:
+                pass
+
+    def _routes_after(self, table: m.RouteTable | m.RouteChange | None, *, applied: bool) -> None:
+        now = {uid: row for uid, row in self._process.table.items() if row.shards}
+        before, self._routes = self._routes, now
+        told = table is not None and (applied or isinstance(table, m.RouteTable))
+        if table is not None and told and table.epoch > self._reign:
+            self._reign, self._told = table.epoch, {}
+        for uid in [uid for uid in before if uid not in now]:
+            if table is None or not self._may_go(before[uid], table):
+                why = "nothing was said" if table is None else "the table contradicts nothing"
+                text = f"{self._process.name} loses its route to {uid}, though {why}"
+                raise Violation("routes-are-kept", text)
+        if table is not None and told:
+            self._told.update(dict.fromkeys(row.uid for row in table.rows))
+
+    def _may_go(self, old: RouteRow, table: m.RouteTable | m.RouteChange) -> bool:
+        if table.complete or old.uid in self._told:
+            return True
+        rows = [row for row in table.rows if row.uid == old.uid]
+        return any(
+            row.shards or row.launch > old.launch or row.state in ("LOADING", "STOPPING")
+            for row in rows
+        )

@@ -1,0 +1,152 @@
+"""Random histories: a cluster is made, hurt in every way there is, and must come to rest.
+
+All chance comes from the seed, so that `run_seed(seed)` is the same history everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from random import Random
+
+from zrecover.config import Limits, Timing
+from zrecover.testing.simulation.connections import CALM, Weather
+from zrecover.testing.simulation.misfortunes import Misfortunes
+from zrecover.testing.simulation.processes import (
+    DiscoveryProcess,
+    SupervisorProcess,
+    WorkerProcess,
+)
+from zrecover.testing.simulation.simulation import Simulation
+from zrecover.testing.simulation.violations import Violation
+
+__all__ = ["Outcome", "run_seed"]
+
+TIMING = Timing(lost_timeouts=3.0, recovery_window=4.0)
+"""As shipped, but those who are lost are so after 6 s instead of 16: histories are short."""
+SMALL = Limits(claims_per_part=2, rows_per_part=3)
+"""Registrations and route tables of several parts."""
+BOUND = 45.0
+"""A cluster that nothing hurts any more is at rest within this many seconds."""
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a history was made of."""
+
+    seconds: float = 0.0
+    """Of virtual time."""
+    settled: float = 0.0
+    """How long the cluster took to come to rest."""
+    messages: int = 0
+    misfortunes: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Outcome:
+    """How the history of one seed went. `violations` is empty if all was well."""
+
+    seed: int
+    violations: list[str]
+    rules: list[str]
+    """The rule of each violation."""
+    stats: Stats
+    simulation: Simulation
+
+    @cached_property
+    def transcript(self) -> str:
+        """The history as a story."""
+        end = "".join(f"VIOLATION  {text}\n" for text in self.violations)
+        return f"seed {self.seed}\n{self.simulation.transcript}{end}"
+
+    @property
+    def digest(self) -> str:
+        """Hash of the transcript: the same wherever the seed is run."""
+        return blake2b(self.transcript.encode(), digest_size=8).hexdigest()
+
+
+def run_seed(seed: int, *, everything: bool = False) -> Outcome:
+    """Live through the history of one seed."""
+    chance = Random(f"history {seed}")
+    limits = SMALL if chance.random() < 0.7 else Limits()
+    second = chance.random() < 0.15
+    endpoints = ("tcp://discovery:5700", "tcp://second:5700")[: 1 + second]
+    sim = Simulation(seed, timing=TIMING, limits=limits, endpoints=endpoints, everything=everything)
+    stats = Stats()
+    violations: list[Violation] = []
+    misfortunes = Misfortunes(sim, chance)
+    try:
+        _live(sim, chance, misfortunes, second=second)
+        stats.settled = _rest(sim, chance, misfortunes)
+    except Violation as violation:
+        violations.append(violation)
+    stats.seconds, stats.messages = sim.now, sim.messages
+    stats.misfortunes, stats.events = misfortunes.counts, Counter(sim.counts)
+    return Outcome(seed, [str(v) for v in violations], [v.rule for v in violations], stats, sim)
+
+
+def _live(sim: Simulation, chance: Random, misfortunes: Misfortunes, *, second: bool) -> None:
+    """A cluster begins and is hurt again and again."""
+    sim.start_discovery(grace=chance.choice([0.0, 0.6]))
+    if second and chance.random() < 0.5:
+        sim.start_discovery("second", address="tcp://second:5700")
+    misfortunes.populate()
+    sim.run(chance.random() * 2)
+    sim.weather(_weather(chance))
+    for _ in range(chance.randint(3, 12)):
+        misfortunes.strike()
+        sim.run(chance.choice([0.02, 0.3, 1.0, 2.5, 6.0]) * chance.random())
+
+
+def _rest(sim: Simulation, chance: Random, misfortunes: Misfortunes) -> float:
+    """Nothing hurts it any more: it must come to rest."""
+    sim.say("from now on nothing goes wrong")
+    sim.weather(CALM)
+    misfortunes.end()
+    sim.heal()
+    for process in list(sim.everybody):
+        if process.frozen:
+            sim.wake(process.name)
+    if not any(p.name == "discovery" for p in sim.of(DiscoveryProcess)):
+        sim.start_discovery(grace=0.0)
+    if chance.random() < 0.3:
+        sim.run(chance.random() * 3)
+    sim.after(0.0, _somebody_can_lead, sim, misfortunes)
+    sim.after(8.0, _somebody_can_lead, sim, misfortunes)
+    aside = misfortunes.leave_a_leader_behind()
+    took = sim.settle(BOUND, aside=aside)
+    lonely = [w.name for w in sim.of(WorkerProcess) if not w.serving and not misfortunes.meant(w)]
+    if lonely:
+        raise Violation("nobody-gives-up", f"{', '.join(lonely)} left for good")
+    return took
+
+
+def _somebody_can_lead(sim: Simulation, misfortunes: Misfortunes) -> None:
+    """Start a supervisor where all are gone, stopping or superseded."""
+    if not any(p.able for p in sim.of(SupervisorProcess)):
+        misfortunes.start_supervisor()
+
+
+def _weather(chance: Random) -> Weather:
+    """From a good network to one that does all that a network can do."""
+    match chance.choice(["calm", "slow", "lossy", "hostile", "hostile"]):
+        case "calm":
+            return Weather(late_news=0.3, late_verdicts=0.1)
+        case "slow":
+            return Weather(delay=0.05, slow=0.1, slowest=1.0, late_news=0.3, late_verdicts=0.3)
+        case "lossy":
+            return Weather(loss=chance.choice([0.02, 0.1]), delay=0.01, late_news=0.3)
+        case _:
+            return Weather(
+                loss=chance.choice([0.0, 0.02, 0.1, 0.25]),
+                duplication=chance.choice([0.0, 0.05, 0.3]),
+                delay=chance.choice([0.002, 0.01, 0.05]),
+                slow=chance.choice([0.0, 0.05, 0.2]),
+                slowest=chance.choice([0.3, 2.0]),
+                ordered=chance.random() < 0.4,
+                late_news=0.5,
+                late_verdicts=chance.choice([0.0, 0.3]),
+            )
