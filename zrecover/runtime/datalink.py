@@ -99,7 +99,8 @@ class DataLink:
             sent = self._dealer.send(frames)
         except ZRecoverError:
             return Sent.GONE
-        if not self._kicking:  # once for all that is sent in one turn of the loop
+        # Once for all that is sent in one turn of the loop; not where we look again anyway.
+        if not self._kicking and self._limit == 1:
             self._kicking = True
             self._loop.call_soon(self._kick)
         return sent

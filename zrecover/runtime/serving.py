@@ -271,7 +271,8 @@ class RequestServer:
     def _send(self, peer: Peer, frames: tuple[bytes, ...]) -> None:
         if self._outbox is not None and self._attachment is not None:
             self._outbox.send(peer, frames)
-            if not self._reading and not self._kicking:  # who reads looks again by himself
+            # Who reads, or is to read again, looks for himself.
+            if not self._reading and not self._kicking and self._limit == 1:
                 self._kicking = True
                 self._loop.call_soon(self._kick)
 
