@@ -117,6 +117,10 @@ class Client(Hosted[client.Client]):
         """The leading supervisor's view as plain values. Raises NoSupervisor."""
         return self._run(self._inner.status(timeout))
 
+    def explain(self, target: str, timeout: float = 5.0) -> dict[str, Any]:
+        """Why a replica or worker is as it is. Raises ConfigError, NoSupervisor."""
+        return self._run(self._inner.explain(target, timeout))
+
     def forget_worker(self, worker: str, timeout: float = 5.0) -> None:
         """Remove a silent worker before its time. Raises ConfigError, NoSupervisor."""
         self._run(self._inner.forget_worker(worker, timeout))

@@ -90,9 +90,9 @@ class ClientCore:
             self._ask(now, out)
         return out
 
-    def query(self, what: str, nonce: int) -> list[Effect]:
+    def query(self, what: str, nonce: int, target: str | None = None) -> list[Effect]:
         """Ask the supervisor; nothing where there is none."""
-        return self._ask_once(m.Query(self._cluster, nonce, what))
+        return self._ask_once(m.Query(self._cluster, nonce, what, target))
 
     def forget(self, worker: str, nonce: int) -> list[Effect]:
         """Ask the supervisor to remove a silent worker; nothing where there is none."""

@@ -14,6 +14,7 @@ from zrecover.config import LIMITS, Limits, Timing
 from zrecover.core.admission import Admitted, admit, less_permissive
 from zrecover.core.effects import Decide, Effect, Emit, Reply
 from zrecover.core.events import ClaimRefused, PeerRejected, WorkerLeft, WorkerRegistered
+from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
@@ -51,6 +52,7 @@ class Registrar:
         timing: Timing,
         registry: Registry,
         liveness: Liveness,
+        evidence: Evidence,
         limits: Limits = LIMITS,
     ) -> None:
         self.epoch = 0
@@ -61,7 +63,7 @@ class Registrar:
         self.returned: list[str] = []
         """Workers that finished a registration; the supervisor takes them."""
         self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
-        self._registry, self._liveness = registry, liveness
+        self._registry, self._liveness, self._evidence = registry, liveness, evidence
         self._intake = Intake(_PATIENCE, limits)
         self._pending: dict[str, _Pending] = {}
         self._tickets: dict[int, str] = {}
@@ -212,6 +214,9 @@ class Registrar:
         claims = pending.admitted.claims
         decisions = tuple(map(less_permissive, claims, decisions))
         for claim, decision in zip(claims, decisions, strict=True):
+            shard = f"shard {claim.shard} of {claim.n_worker}" if claim.n_worker > 1 else "it"
+            what = f"{shard} ({claim.kind}, {claim.state})"
+            self._evidence.decided(claim.uid, now, worker, what, decision)
             if decision.verdict < Verdict.ROUTES:
                 out.append(Emit(ClaimRefused(worker, claim.uid, decision.reason)))
         if isinstance(pending.head, m.Register):
@@ -263,6 +268,13 @@ class Registrar:
         out += welcome(record, head, self.pace, self._limits)
         if not again:
             count, refused = len(record.claims), len(record.refused)
+            self._evidence.worker(
+                head.worker, now, "registered at {}, process {}, with {} replicas, {} unreadable",
+                head.address, head.pid, count, refused,
+            )  # fmt: skip
+            for bad in record.refused:
+                self._evidence.note(bad.uid, now, "refused unread: {}", bad.reason)
+                self._evidence.worker(head.worker, now, "{} refused: {}", bad.uid, bad.reason)
             out.append(Emit(WorkerRegistered(head.worker, head.incarnation, count, refused)))
             out.extend(
                 Emit(ClaimRefused(head.worker, bad.uid, bad.reason)) for bad in record.refused
@@ -345,22 +357,25 @@ class Registrar:
             return
         self._ack(record, 0, out)
 
-    def goodbye(self, peer: Hashable, bye: m.Goodbye, out: list[Effect]) -> None:
+    def goodbye(self, peer: Hashable, bye: m.Goodbye, now: float, out: list[Effect]) -> None:
         """A worker stops on purpose: it is gone from the view at once."""
         record = self._registry.sessions.get(bye.session)
         if record is None or record.peer != peer:
             self.stale += 1
             return
-        self.remove(record.worker)
+        self.remove(record.worker, f"said goodbye: {bye.reason}", now)
         out.append(Emit(WorkerLeft(record.worker, bye.reason)))
 
     # --- ends ---
 
-    def remove(self, worker: str) -> None:
-        """Forget a worker that left or is lost."""
+    def remove(self, worker: str, why: str, now: float) -> None:
+        """Forget a worker that left or is lost; `why` is told to those who ask."""
         record = self._registry.workers.get(worker)
         if record is None:
             return
+        self._evidence.worker(worker, now, "{}", why)
+        for key in record.claims:
+            self._evidence.note(key.uid, now, "worker {} {}", worker, why)
         self._peers.pop(record.peer, None)
         pending = self._pending.get(worker)
         if pending is not None and pending.record is record:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from zrecover.core.admission import Refused
 from zrecover.core.effects import Placed
 from zrecover.core.judge import Candidate, Outcome, judge, to_rebuild
-from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView
+from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView, WorkerView
 from zrecover.ids import Session
 from zrecover.model import Decision, WorkerState
 from zrecover.wire.messages import Claim, Key, Register
@@ -186,6 +186,21 @@ class Registry:
             model = self.model(name)
             if model is not None:
                 yield model
+
+    def worker_views(self) -> dict[str, WorkerView]:
+        """All registered workers as last heard, by id."""
+        return {
+            record.worker: WorkerView(
+                id=record.worker,
+                incarnation=record.incarnation,
+                state=record.state,
+                address=record.address,
+                pid=record.pid,
+                busy_for=record.busy_for,
+                replicas=tuple(dict.fromkeys(key.uid for key in record.claims)),
+            )
+            for record in sorted(self.workers.values(), key=lambda record: record.worker)
+        }
 
     def replayed(self) -> list[str]:
         """Replicas that came back by a registration and were accepted."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from zrecover.config import LIMITS, Limits, Timing
+from zrecover.core.answers import answer_to
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import (
     EpochGranted,
@@ -26,6 +27,7 @@ from zrecover.core.events import (
     WorkerReturned,
     WorkerSuspected,
 )
+from zrecover.core.evidence import Evidence
 from zrecover.core.inputs import Decided, FromPeer, PeerGone, Rebuilt, Received, Start, Stop, Tick
 from zrecover.core.liveness import Liveness
 from zrecover.core.publisher import Headline, Publisher
@@ -34,9 +36,8 @@ from zrecover.core.recovery import Recovery
 from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
 from zrecover.core.reign import Candidacy, Reign
-from zrecover.core.status import status_of
 from zrecover.core.table import Table
-from zrecover.core.view import SupervisorState, View, WorkerView
+from zrecover.core.view import SupervisorState, View
 from zrecover.model import WorkerState
 from zrecover.wire import messages as m
 
@@ -107,13 +108,20 @@ class SupervisorCore:
         self.leader = ""
         """Boot of the one that leads while this one does not."""
         self.registry = Registry()
+        self.evidence = Evidence()
         self.reign = Reign(discovery, candidacy, timing, rng)
         self.recovery = Recovery(timing.recovery_window, expect_workers)
         self.rebuilding = Rebuilding(self.registry)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
         self.registrar = Registrar(
-            candidacy.cluster, candidacy.boot, timing, self.registry, self.liveness, limits
+            candidacy.cluster,
+            candidacy.boot,
+            timing,
+            self.registry,
+            self.liveness,
+            self.evidence,
+            limits,
         )
         self._cluster, self._boot = candidacy.cluster, candidacy.boot
         self._timing, self._limits = timing, limits
@@ -278,27 +286,27 @@ class SupervisorCore:
             case m.Heartbeat():
                 back = self.registrar.heartbeat(peer, message, now, out)
                 if back is not None:
+                    self.evidence.worker(back.worker, now, "heard again")
                     out.append(Emit(WorkerReturned(back.worker)))
             case m.Register():
                 self.registrar.register(peer, message, now, out)
             case m.InventoryChange():
                 self.registrar.change(peer, message, now, out)
             case m.Goodbye():
-                self.registrar.goodbye(peer, message, out)
+                self.registrar.goodbye(peer, message, now, out)
             case m.Routes():
                 self.publisher.answer(peer, message, self._headline(), now, out)
             case m.Query():
                 self._query(peer, message, now, out)
             case m.Forget():
-                reason = self.forget(message.worker, out)
+                reason = self.forget(message.worker, now, out)
                 self._answer(peer, message.nonce, {"worker": message.worker}, reason, out)
             case _:
                 pass
 
     def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
-        known = query.what == "status"
-        error = "" if known else f"no query {query.what!r}; there is: status"
-        self._answer(peer, query.nonce, status_of(self.view(now)) if known else {}, error, out)
+        answer, error = answer_to(query, self.view(now), self.evidence, now)
+        self._answer(peer, query.nonce, answer, error, out)
 
     def _answer(
         self, peer: Hashable, nonce: int, answer: dict[str, Any], error: str, out: list[Effect]
@@ -313,14 +321,14 @@ class SupervisorCore:
             )
             out.append(Reply(peer, result))
 
-    def forget(self, worker: str, out: list[Effect]) -> str:
+    def forget(self, worker: str, now: float, out: list[Effect]) -> str:
         """Remove a silent worker before its time; why that cannot be, empty once it is done."""
         record = self.registry.workers.get(worker)
         if record is None:
             return f"no worker {worker!r} is registered"
         if record.state is WorkerState.ALIVE:
             return f"worker {worker!r} is alive; stop its process instead"
-        self.registrar.remove(worker)
+        self.registrar.remove(worker, "was forgotten, as somebody asked", now)
         out.append(Emit(WorkerForgotten(worker)))
         return ""
 
@@ -334,6 +342,7 @@ class SupervisorCore:
             self.recovery.returned(worker)
             self.publisher.audience.bump()
         self.registrar.returned.clear()
+        self._note(self.registrar.touched, now)
         self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
         if self.recovery.check(now) and self._move(SupervisorInput.COMPLETED):
@@ -345,6 +354,16 @@ class SupervisorCore:
             out.append(Emit(event))
         self.reign.spread = self.registrar.spread
         self.publisher.push(self._headline(), now, out)
+
+    def _note(self, uids: list[str], now: float) -> None:
+        for uid in uids:
+            replica = self.registry.replicas.get(uid)
+            if replica is None:
+                self.evidence.note(uid, now, "nobody claims it any more")
+            elif replica.routes:
+                self.evidence.note(uid, now, "routed, verdict {}", replica.verdict.name)
+            else:
+                self.evidence.note(uid, now, "not routed, {}: {}", replica.state, replica.reason)
 
     def _expire(self, now: float, out: list[Effect]) -> None:
         at = self.liveness.next_deadline
@@ -359,7 +378,8 @@ class SupervisorCore:
             self._suspect(record.worker, now, out)
         for record in due.lost:
             out.append(Emit(WorkerLost(record.worker, now - record.last_heard)))
-            self.registrar.remove(record.worker)
+            why = f"is lost after {now - record.last_heard:.1f} s of silence"
+            self.registrar.remove(record.worker, why, now)
         if due.braked != braked:
             event = MassLossSuspected if due.braked else MassLossEnded
             out.append(Emit(event(due.silent, due.roster)))
@@ -368,7 +388,9 @@ class SupervisorCore:
         record = self.registry.workers[worker]
         self.liveness.suspect(record, now)
         self.registrar.touched += self.registry.set_state(record, WorkerState.SUSPECT)
-        out.append(Emit(WorkerSuspected(worker, now - record.last_heard)))
+        silent = now - record.last_heard
+        self.evidence.worker(worker, now, "suspect after {:.1f} s of silence", silent)
+        out.append(Emit(WorkerSuspected(worker, silent)))
 
     def _headline(self) -> Headline:
         scale = self.registrar.scale
@@ -383,18 +405,6 @@ class SupervisorCore:
 
     def view(self, now: float) -> View:
         """What it believes now, as immutable records."""
-        workers = {
-            record.worker: WorkerView(
-                id=record.worker,
-                incarnation=record.incarnation,
-                state=record.state,
-                address=record.address,
-                pid=record.pid,
-                busy_for=record.busy_for,
-                replicas=tuple(dict.fromkeys(key.uid for key in record.claims)),
-            )
-            for record in sorted(self.registry.workers.values(), key=lambda r: r.worker)
-        }
         return View(
             state=self.state,
             epoch=self.epoch,
@@ -402,7 +412,7 @@ class SupervisorCore:
             internal=self.reign.candidacy.endpoints[0],
             version=self.publisher.audience.number,
             mass_loss=self.liveness.braked,
-            workers=workers,
+            workers=self.registry.worker_views(),
             models={model.name: model for model in self.registry.models()},
             recovery=self.recovery.report(self.registry, now),
         )

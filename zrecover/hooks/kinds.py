@@ -1,21 +1,46 @@
-"""The kinds that zrecover itself knows: `plain` comes back whole, `sharded` with routes only."""
+"""The kinds that zrecover itself knows: `plain` comes back whole, `sharded` with routes only.
+
+They are plugins like any other, found through the same entry points.
+"""
 
 from __future__ import annotations
 
-from zrecover.model import PLAIN, SHARDED, Decision, Verdict
-from zrecover.wire.messages import Claim
+from collections.abc import Mapping
+from typing import ClassVar
 
-__all__ = ["decide"]
+from zrecover.hooks.records import Claim, Decision, Verdict
+from zrecover.hooks.specs import hookimpl
+from zrecover.model import PLAIN, SHARDED
 
-_PLUGIN = "zrecover"
+__all__ = ["Plain", "Sharded"]
 
 
-def decide(claim: Claim) -> Decision:
-    """The verdict on one claim; pure, of the claim alone."""
-    if claim.kind == PLAIN:
-        return Decision(Verdict.FULL, "", _PLUGIN)
-    if claim.kind == SHARDED:
+class Plain:
+    """A replica on one worker: everything comes back."""
+
+    kinds = (PLAIN,)
+    matrix: ClassVar[Mapping[str, tuple[str, str, str, str]]] = {
+        PLAIN: ("yes", "yes", "none", "at once")
+    }
+
+    @hookimpl(trylast=True)
+    def zrecover_restore(self, claim: Claim) -> Decision | None:
+        if claim.kind != PLAIN:
+            return None
+        return Decision(Verdict.FULL)
+
+
+class Sharded:
+    """A replica in several shards: its routes come back, once all shards are there."""
+
+    kinds = (SHARDED,)
+    matrix: ClassVar[Mapping[str, tuple[str, str, str, str]]] = {
+        SHARDED: ("yes", "no", "none", "when all shards of one launch are there")
+    }
+
+    @hookimpl(trylast=True)
+    def zrecover_restore(self, claim: Claim) -> Decision | None:
+        if claim.kind != SHARDED:
+            return None
         reason = "a sharded replica's routes come back, its status records do not"
-        return Decision(Verdict.ROUTES, reason, _PLUGIN)
-    reason = f"unknown kind {claim.kind!r}: no plugin says what of it may come back"
-    return Decision(Verdict.REFUSE, reason, _PLUGIN)
+        return Decision(Verdict.ROUTES, reason)

@@ -199,6 +199,13 @@ class Client:
         """
         return await self._ask(lambda core, nonce: core.query("status", nonce), timeout)
 
+    async def explain(self, target: str, timeout: float = 5.0) -> dict[str, Any]:
+        """Why a replica (by uid) or worker (by id) is as it is: the evidence in time order.
+
+        Raises ConfigError if nothing is known of it, NoSupervisor after `timeout` seconds.
+        """
+        return await self._ask(lambda core, nonce: core.query("explain", nonce, target), timeout)
+
     async def forget_worker(self, worker: str, timeout: float = 5.0) -> None:
         """Remove a silent worker before its time, once somebody has looked at it.
 

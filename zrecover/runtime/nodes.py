@@ -11,18 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from zrecover.core.effects import Decide, Effect, Emit
+from zrecover.core.effects import Decide, Effect, Emit, Offer, Rebuild
 from zrecover.core.events import Event
-from zrecover.core.inputs import Decided, Start, Stop, Tick
-from zrecover.model import Decision
+from zrecover.core.inputs import Start, Stop, Tick
 from zrecover.runtime.linking import Connector
 from zrecover.runtime.listening import Listener
-from zrecover.wire.messages import Claim
 
-__all__ = ["Core", "CoreNode", "Decider"]
-
-Decider = Callable[[Claim], Decision]
-"""Gives the verdict on one claim. Must be quick: it runs in the I/O thread."""
+__all__ = ["Answers", "Core", "CoreNode"]
 
 
 class Core(Protocol):
@@ -38,6 +33,18 @@ class Core(Protocol):
         ...
 
 
+class Answers(Protocol):
+    """Who answers a core's questions to the plugins."""
+
+    def carry_out(self, effect: object) -> bool:
+        """Answer the effect, now or later, by feeding the node."""
+        ...
+
+    def close(self) -> None:
+        """Take no more."""
+        ...
+
+
 class CoreNode:
     """Runs one core. `after` is called in the I/O thread whenever the core has moved."""
 
@@ -47,14 +54,14 @@ class CoreNode:
         *,
         report: Callable[[Event], None],
         after: Callable[[], None] = lambda: None,
-        decide: Decider | None = None,
         before_tick: Callable[[float], None] = lambda now: None,
         farewell: float = 0.0,
     ) -> None:
         self.core = core
         self.connector: Connector[Any] | None = None
         self.listener: Listener[Any] | None = None
-        self._report, self._after, self._decide = report, after, decide
+        self.deciding: Answers | None = None
+        self._report, self._after = report, after
         self._before_tick, self._farewell = before_tick, farewell
         self.also_at: float | None = None
         """A further time at which `tick` is wanted."""
@@ -121,6 +128,8 @@ class CoreNode:
         """Close all sockets."""
         self.stop("closed")
         self._ended = True
+        if self.deciding is not None:
+            self.deciding.close()
         if self.connector is not None:
             self.connector.close()
         if self.listener is not None:
@@ -130,10 +139,9 @@ class CoreNode:
         match effect:
             case Emit(event):
                 self._report(event)
-            case Decide(ticket, _, claims):
-                decide = self._decide
-                assert decide is not None, "this core decides nothing"
-                self._inputs.append(Decided(ticket, tuple(decide(claim) for claim in claims)))
+            case Decide() | Offer() | Rebuild():
+                assert self.deciding is not None, "this core asks no plugin"
+                self.deciding.carry_out(effect)
             case _:
                 done = self.connector is not None and self.connector.carry_out(effect)
                 if not done and self.listener is not None:

@@ -13,6 +13,7 @@ from zrecover.config import Timing
 from zrecover.core.events import Event
 from zrecover.endpoints import Endpoint
 from zrecover.errors import InvalidEndpoint, LifecycleError
+from zrecover.hooks import Asker, Plugins
 from zrecover.net import NetContext
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.reporting import Observer, Reporter
@@ -37,9 +38,17 @@ def advertised(bound: Endpoint, advertise: Endpoint | None, what: str) -> str:
 class Party:
     """Opened once, closed once, in one event loop."""
 
-    def __init__(self, role: str, timing: Timing, on_event: Observer | None) -> None:
+    def __init__(
+        self,
+        role: str,
+        timing: Timing,
+        on_event: Observer | None,
+        plugins: Plugins | None = None,
+    ) -> None:
         self.role, self.timing = role, timing
-        self._on_event = on_event
+        self._on_event, self._plugins = on_event, plugins
+        self._asker: Asker | None = None
+        self._observing: Reporter | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context: NetContext | None = None
         self._io: IoThread | None = None
@@ -57,9 +66,28 @@ class Party:
             raise LifecycleError(f"a {self.role} is opened once; make a new one")
         self._loop = asyncio.get_running_loop()
         self._context = NetContext()
-        self._reporter = Reporter(self.role, self._on_event)
+        observers = () if self._on_event is None else (self._on_event,)
+        self._reporter = Reporter(self.role, *observers)
         self._io = IoThread(f"zr-{self.role}", self._context)
         self._io.start()
+
+    async def open_with_plugins(self) -> None:
+        """Load the plugins, outside the loop's thread, and open."""
+        if self._asker is None:
+            if self._plugins is None:
+                self._plugins = await asyncio.to_thread(Plugins)
+            self._asker = Asker(self._plugins, self.timing.hook)
+        self.open()
+        observers = self._asker.plugins.observers()
+        if observers:
+            self._observing = Reporter(self.role, *observers, log=False)
+
+    @property
+    def asker(self) -> Asker:
+        """Puts questions to the plugins. Raises LifecycleError before it is open."""
+        if self._asker is None:
+            raise LifecycleError(f"the {self.role} is not open; use it in `async with`")
+        return self._asker
 
     async def close(self) -> None:
         """End the thread and all sockets. Does nothing the second time."""
@@ -67,14 +95,15 @@ class Party:
             return
         self._closed = True
         self._wake()
-        io, context, reporter = self._io, self._context, self._reporter
+        io, context = self._io, self._context
+        reporters = [r for r in (self._reporter, self._observing) if r is not None]
 
         def end() -> None:
             if io is not None:
                 io.close()
             if context is not None:
                 context.close()
-            if reporter is not None:
+            for reporter in reporters:
                 reporter.close()
 
         if io is not None:
@@ -104,6 +133,8 @@ class Party:
         """Tell an event; from any thread."""
         if self._reporter is not None:
             self._reporter.tell(event)
+        if self._observing is not None:
+            self._observing.tell(event)
 
     # --- between the loop and the I/O thread ---
 

@@ -25,13 +25,13 @@ _QUIET_MOST = 20
 
 
 class Reporter:
-    """Tells events to the log `zrecover.<role>` and to an observer."""
+    """Tells events to the log `zrecover.<role>` and to observers."""
 
-    def __init__(self, role: str, observer: Observer | None = None) -> None:
+    def __init__(self, role: str, *observers: Observer, log: bool = True) -> None:
         self.dropped = 0
         """Events for which there was no room."""
         self._log = logging.getLogger(f"zrecover.{role}")
-        self._observer = observer
+        self._observers, self._logs = observers, log
         self._queue: queue.Queue[Event | None] = queue.Queue(_ROOM)
         self._repeats: dict[type[Event], int] = {}
         self._thread = threading.Thread(target=self._run, name=f"zr-report-{role}", daemon=True)
@@ -55,12 +55,13 @@ class Reporter:
 
     def _run(self) -> None:
         while (event := self._queue.get()) is not None:
-            try:
+            if self._logs:
                 self._log_one(event)
-                if self._observer is not None:
-                    self._observer(event)
-            except Exception:
-                _log.exception("an observer failed on: %s", event)
+            for observer in self._observers:
+                try:
+                    observer(event)
+                except BaseException:  # such as a plugin's sys.exit
+                    _log.exception("an observer failed on: %s", event)
 
     def _log_one(self, event: Event) -> None:
         """One line an event; what peers can cause at will is thinned out."""

@@ -23,8 +23,9 @@ from zrecover.errors import (
     NoSupervisor,
     Recovering,
 )
-from zrecover.hooks import decide
+from zrecover.hooks import PluginRow, Plugins
 from zrecover.ids import check_name
+from zrecover.runtime.deciding import Deciding
 from zrecover.runtime.discovery import open_discovery
 from zrecover.runtime.linking import Connector
 from zrecover.runtime.listening import Listener
@@ -53,6 +54,7 @@ class Supervisor:
         insecure: needed outside loopback, since the traffic is not encrypted.
         timing: all other waits.
         on_event: called with each event, in a thread of its own.
+        plugins: decide what comes back; None takes all that are installed.
 
     Raises:
         ConfigError: from the constructor, for what cannot be used.
@@ -73,6 +75,7 @@ class Supervisor:
         insecure: bool = False,
         timing: Timing | None = None,
         on_event: Observer | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         if (endpoint is None) == (announce is None):
             raise ConfigError(
@@ -98,7 +101,7 @@ class Supervisor:
         timing = timing_with(
             timing or Timing(), recovery_window=recovery_window, lost_after=lost_after
         )
-        self._party = Party("supervisor", timing, on_event)
+        self._party = Party("supervisor", timing, on_event, plugins)
         self.boot = secrets.token_hex(8)
         """Random id of this run."""
         self.endpoint = endpoint or announce or ""
@@ -118,7 +121,7 @@ class Supervisor:
     # --- life ---
 
     async def __aenter__(self) -> Supervisor:
-        self._party.open()
+        await self._party.open_with_plugins()
         try:
             await self._party.in_io(self._open)
         except BaseException:
@@ -166,11 +169,11 @@ class Supervisor:
             core,
             report=party.report,
             after=self._after,
-            decide=decide,
             before_tick=self._publish,
             farewell=0.3,
         )
         node.listener = listener
+        node.deciding = Deciding(io, node, party.asker)
         node.connector = Connector(
             io,
             node,
@@ -208,6 +211,11 @@ class Supervisor:
     def discovery_error(self) -> str:
         """Why discovery cannot be reached; empty while it can."""
         return "" if self._core is None else self._core.reign.why
+
+    @property
+    def plugins(self) -> tuple[PluginRow, ...]:
+        """The plugins it asks, with their states and errors."""
+        return self._party.asker.plugins.rows
 
     @property
     def healthy(self) -> bool:
@@ -296,7 +304,7 @@ class Supervisor:
             core, node = self._core, self._node
             assert core is not None and node is not None
             out: list[Effect] = []
-            reason = core.forget(worker, out)
+            reason = core.forget(worker, time.monotonic(), out)
             node.carry_out(out)
             node.feed(Tick())
             return reason

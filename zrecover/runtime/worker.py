@@ -23,8 +23,10 @@ from zrecover.errors import (
     LifecycleError,
     NoSupervisor,
 )
+from zrecover.hooks import PluginRow, Plugins
 from zrecover.ids import check_name
 from zrecover.model import Replica, ReplicaState
+from zrecover.runtime.deciding import Deciding, offered_claim, replica_of
 from zrecover.runtime.declaring import claim_of, endpoints_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.linking import Connector
@@ -34,6 +36,7 @@ from zrecover.runtime.party import Party, advertised
 from zrecover.runtime.reporting import Observer
 from zrecover.runtime.serving import RequestServer
 from zrecover.wire.codec import TO_WORKER
+from zrecover.wire.messages import Claim
 
 __all__ = ["Worker"]
 
@@ -67,6 +70,7 @@ class Worker:
         timing: all waits; heartbeat and time-out are told by the supervisor.
         give_up_after: seconds without a supervisor after which it gives up; None: never.
         on_event: called with each event, in a thread of its own.
+        plugins: decide what may be offered; None takes all that are installed.
 
     Raises:
         ConfigError: from the constructor, for what cannot be used.
@@ -85,6 +89,7 @@ class Worker:
         timing: Timing | None = None,
         give_up_after: float | None = None,
         on_event: Observer | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         self._endpoints = endpoints_of(endpoint, insecure=insecure)
         self._bind = check_bind(bind, insecure=insecure)
@@ -99,7 +104,7 @@ class Worker:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._insecure, self._give_up_after = insecure, give_up_after
-        self._party = Party("worker", timing or Timing(), on_event)
+        self._party = Party("worker", timing or Timing(), on_event, plugins)
         self.address = ""
         """Where clients reach it; known after entering."""
         self._incarnation = 0
@@ -120,7 +125,7 @@ class Worker:
 
     async def __aenter__(self) -> Worker:
         party = self._party
-        party.open()
+        await party.open_with_plugins()
         try:
             self._server = RequestServer(party.context, self.cluster, timing=party.timing)
             bound = self._server.bind(self._bind)
@@ -153,10 +158,12 @@ class Worker:
             party.timing,
             random.Random(),
             give_up_after=self._give_up_after,
+            offers=party.asker.plugins.has("zrecover_replay", "zrecover_capture"),
         )
         node = CoreNode(
             core, report=party.report, after=self._after, before_tick=self._look_at_loop
         )
+        node.deciding = Deciding(io, node, party.asker)
         self._core, self._node = core, node
         node.connector = Connector(
             io, node, TO_WORKER, node.feed, party.timing, insecure=self._insecure
@@ -186,7 +193,7 @@ class Worker:
         claim = claim_of(replica, ReplicaState.READY, created)
         self._open_server.add(replica, handler, inline=inline)
         self._created[replica.key] = (replica, created)
-        await self._feed(Declared(claim))
+        await self._feed(Declared(await self._offered(claim)))
 
     async def load(
         self, replica: Replica, factory: Callable[..., Any], *, inline: bool = False
@@ -200,7 +207,7 @@ class Worker:
         claim = claim_of(replica, ReplicaState.LOADING, created)
         self._open_server.add(replica, None)
         self._created[replica.key] = (replica, created)
-        await self._feed(Declared(claim))
+        await self._feed(Declared(await self._offered(claim)))
         try:
             handler = await in_thread(lambda: make_handler(factory, replica))
             await self.serve(replica, handler, inline=inline)
@@ -208,6 +215,15 @@ class Worker:
             if not self._party.closed:
                 await self.unserve(replica.uid, replica.shard)
             raise
+
+    async def _offered(self, claim: Claim) -> Claim:
+        """The claim, with what our plugins say of it."""
+        asker = self._party.asker
+        if not asker.plugins.has("zrecover_replay", "zrecover_capture"):
+            return claim
+        offers = await in_thread(lambda: asker.offers([replica_of(claim)]))
+        decision, captured = offers[0]
+        return offered_claim(claim, decision, captured)
 
     async def unserve(self, uid: str, shard: int = 0) -> None:
         """Hold it no longer; what runs is finished. Nothing happens if it is not held."""
@@ -276,6 +292,11 @@ class Worker:
         core = self._core
         rows = {} if core is None else dict(core.verdicts)
         return {key: (row.verdict.name, row.reason) for key, row in rows.items()}
+
+    @property
+    def plugins(self) -> tuple[PluginRow, ...]:
+        """The plugins it asks, with their states and errors."""
+        return self._party.asker.plugins.rows
 
     @property
     def healthy(self) -> bool:

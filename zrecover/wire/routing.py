@@ -107,11 +107,12 @@ class RouteChange(Message, frozen=True):
 
 
 class Query(Message, frozen=True):
-    """Anyone -> supervisor: tell me your view. `what` is `status`."""
+    """Anyone -> supervisor: tell me your view. `what` is `status`, or `explain` with a target."""
 
     cluster: Name
     nonce: Number
     what: Name
+    target: Name | None = None
 
 
 class Forget(Message, frozen=True):

@@ -1,0 +1,44 @@
+"""Answers to those who ask a supervisor about its view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zrecover.core.evidence import Evidence
+from zrecover.core.status import status_of
+from zrecover.core.view import View
+from zrecover.wire.messages import Query
+
+__all__ = ["answer_to"]
+
+
+def answer_to(
+    query: Query, view: View, evidence: Evidence, now: float
+) -> tuple[dict[str, Any], str]:
+    """The answer as plain values, and why there is none (empty if there is one)."""
+    match query.what:
+        case "status":
+            return status_of(view), ""
+        case "explain" if query.target is not None:
+            return _explain(query.target, view, evidence, now)
+        case "explain":
+            return {}, "say what to explain: a replica's uid or a worker's id"
+        case _:
+            return {}, f"no query {query.what!r}; there are: status, explain"
+
+
+def _explain(target: str, view: View, evidence: Evidence, now: float) -> tuple[dict[str, Any], str]:
+    """All that is known of a replica or worker, with the evidence in time order."""
+    status = status_of(view)
+    replicas = [r for model in status["models"].values() for r in model["replicas"]]
+    replica = next((r for r in replicas if r["uid"] == target), None)
+    worker = next((w for w in status["workers"] if w["id"] == target), None)
+    rows: list[dict[str, Any]] = [
+        {"ago_s": round(now - note.at, 3), "about": about, "what": str(note)}
+        for about, subject in (("replica", target), ("worker", f"worker {target}"))
+        for note in evidence.of(subject)
+    ]
+    if replica is None and worker is None and not rows:
+        return {}, f"nothing is known of {target!r}: no replica and no worker is called so"
+    rows.sort(key=lambda row: -row["ago_s"])
+    return {"target": target, "replica": replica, "worker": worker, "evidence": rows}, ""

@@ -1,0 +1,67 @@
+"""What happened to each replica and worker, in time order: the answer to "why?".
+
+Notes are kept as small tuples and turned into sentences only when somebody asks. The last
+notes of each subject are kept, and the subjects that were noted last.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from zrecover.model import Decision
+
+__all__ = ["Evidence", "Note"]
+
+_NOTES = 24
+_SUBJECTS = 50_000
+
+
+class Note(NamedTuple):
+    """One thing that happened; `text` is formatted with `values` when it is read."""
+
+    at: float
+    text: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return self.text.format(*self.values)
+
+
+class Evidence:
+    """Notes by subject: a replica's uid, or `worker <id>`. Times are monotonic seconds."""
+
+    def __init__(self, *, notes: int = _NOTES, subjects: int = _SUBJECTS) -> None:
+        self._notes, self._subjects = notes, subjects
+        self._of: OrderedDict[str, list[Note]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def note(self, subject: str, at: float, text: str, *values: Any) -> None:
+        """Something happened to `subject`; the same as the last note is not repeated."""
+        notes = self._of.get(subject)
+        if notes is None:
+            notes = self._of[subject] = []
+            if len(self._of) > self._subjects:
+                self._of.popitem(last=False)
+        elif notes and notes[-1][1:] == (text, values):
+            return
+        notes.append(Note(at, text, values))
+        if len(notes) > self._notes:
+            del notes[0]
+
+    def worker(self, worker: str, at: float, text: str, *values: Any) -> None:
+        """Something happened to a worker."""
+        self.note(f"worker {worker}", at, text, *values)
+
+    def decided(self, uid: str, at: float, worker: str, shard: str, decision: Decision) -> None:
+        """A worker's claim was decided on."""
+        by = f" by {decision.plugin}" if decision.plugin else ""
+        why = f": {decision.reason}" if decision.reason else ""
+        self.note(uid, at, "worker {} claims {}; verdict {}{}{}", worker, shard,
+                  decision.verdict.name, by, why)  # fmt: skip
+
+    def of(self, subject: str) -> list[Note]:
+        """All notes on a subject, oldest first."""
+        return list(self._of.get(subject, ()))

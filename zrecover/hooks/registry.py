@@ -1,0 +1,221 @@
+"""The plugins of one Supervisor or Worker, and how they are asked. There is no global one.
+
+What may not come in: what a verdict leads to.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pluggy
+
+from zrecover.core.events import Event
+from zrecover.errors import ConfigError
+from zrecover.hooks.loading import Candidate, find, instantiate
+from zrecover.hooks.records import Decision, Verdict
+from zrecover.hooks.specs import PROJECT, Specs
+
+__all__ = ["Asked", "PluginRow", "Plugins"]
+
+_log = logging.getLogger("zrecover.hooks")
+_HOOKS = tuple(name for name in vars(Specs) if name.startswith("zrecover_"))
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRow:
+    """One plugin, as `zrecover plugins` lists it."""
+
+    name: str
+    version: str
+    kinds: tuple[str, ...]
+    hooks: tuple[str, ...]
+    state: str
+    """`active`, `off` (it asks to be switched on), `blocked` or `failed`."""
+    error: str
+    source: str
+    matrix: Mapping[str, tuple[str, str, str, str]]
+    """For each kind: routes, status, coordination state, when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One implementation that may answer: who it is, and the call."""
+
+    plugin: str
+    call: Callable[[], Any]
+
+
+class Plugins:
+    """All plugins found, loaded apart from each other's failures.
+
+    Args:
+        given: plugins of the program itself, by name.
+        directories: directories of single files, each a plugin.
+        block: names of plugins that must not be loaded.
+        settings: options by plugin, such as `{"xinference": {"enabled": "true"}}`.
+        installed: look for installed packages, too.
+
+    Raises:
+        ConfigError: a directory that does not exist, or settings of an unknown plugin.
+    """
+
+    def __init__(
+        self,
+        *,
+        given: Mapping[str, Any] | None = None,
+        directories: Iterable[str] = (),
+        block: Iterable[str] = (),
+        settings: Mapping[str, Mapping[str, str]] | None = None,
+        installed: bool = True,
+    ) -> None:
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(Specs)
+        self._kinds: dict[str, tuple[str, ...]] = {}
+        self._only: str | None = None
+        rows: dict[str, PluginRow] = {}
+        blocked = set(block)
+        options = dict(settings or {})
+        found = list(find(given=given or {}, directories=directories, installed=installed))
+        # pluggy asks the last one registered first: what the program gives comes first.
+        for candidate in reversed(found):
+            row = self._take(candidate, options.get(candidate.name, {}), blocked, rows)
+            rows[candidate.name] = row
+        unknown = sorted(set(options) - {candidate.name for candidate in found})
+        if unknown:
+            raise ConfigError(f"settings for plugin {unknown[0]!r}, which is not installed")
+        self.rows = tuple(rows[name] for name in sorted(rows))
+        """All plugins found, by name."""
+
+    # --- loading ---
+
+    def _take(
+        self,
+        candidate: Candidate,
+        settings: Mapping[str, str],
+        blocked: set[str],
+        rows: Mapping[str, PluginRow],
+    ) -> PluginRow:
+        if candidate.name in blocked:
+            return _row(candidate, None, "blocked", "")
+        if candidate.name in rows and rows[candidate.name].state == "active":
+            self._manager.unregister(name=candidate.name)
+            self._kinds.pop(candidate.name, None)
+        plugin = None
+        try:
+            plugin = instantiate(candidate.load(), settings)
+            if getattr(plugin, "enabled", True) is False:
+                return _row(candidate, plugin, "off", "")
+            self._kinds[candidate.name] = _kinds_of(plugin)
+            self._register(candidate.name, plugin)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            self._kinds.pop(candidate.name, None)
+            text = traceback.format_exception_only(error)[-1].strip()
+            _log.warning("plugin %s (%s) failed: %s", candidate.name, candidate.source, text)
+            return _row(candidate, None, "failed", text)
+        if getattr(plugin, "exclusive", False) is True:
+            self._only = candidate.name
+        return _row(candidate, plugin, "active", "")
+
+    def _register(self, name: str, plugin: Any) -> None:
+        self._manager.register(plugin, name)
+        try:
+            for hook in _HOOKS:
+                for impl in getattr(self._manager.hook, hook).get_hookimpls():
+                    if impl.plugin_name == name and (impl.hookwrapper or impl.wrapper):
+                        raise TypeError(f"{hook} is a wrapper; wrappers are refused")
+            self._manager.check_pending()
+            marked = self._manager.get_hookcallers(plugin)
+            if not marked:
+                raise TypeError("it implements no hook; mark its functions with @hookimpl")
+        except BaseException:
+            self._manager.unregister(name=name)
+            raise
+
+    # --- asking ---
+
+    def asked(self, hook: str, kind: str, **arguments: Any) -> list[Asked]:
+        """Who is to be asked, in order, for a replica of `kind`."""
+        return [
+            Asked(
+                impl.plugin_name,
+                partial(impl.function, *(arguments[argument] for argument in impl.argnames)),
+            )
+            for impl in self._impls(hook, kind)
+        ]
+
+    def deciders(self, hook: str, kind: str) -> tuple[str, ...]:
+        """Names of the plugins that would be asked."""
+        return tuple(impl.plugin_name for impl in self._impls(hook, kind))
+
+    def _impls(self, hook: str, kind: str) -> list[pluggy.HookImpl]:
+        """Who has a say on `kind`, in pluggy's order: the last one registered first."""
+        impls = reversed(getattr(self._manager.hook, hook).get_hookimpls())
+        if self._only is not None:
+            return [impl for impl in impls if impl.plugin_name == self._only]
+        return [
+            impl
+            for impl in impls
+            if not self._kinds.get(impl.plugin_name) or kind in self._kinds[impl.plugin_name]
+        ]
+
+    def has(self, *hooks: str) -> bool:
+        """True where some plugin that may decide implements one of them."""
+        return any(
+            self._only in (None, impl.plugin_name)
+            for hook in hooks
+            for impl in getattr(self._manager.hook, hook).get_hookimpls()
+        )
+
+    def observers(self) -> list[Callable[[Event], Any]]:
+        """All implementations of the observer."""
+        impls = self._manager.hook.zrecover_event.get_hookimpls()
+        return [partial(_observe, impl.function, bool(impl.argnames)) for impl in reversed(impls)]
+
+
+def _observe(call: Callable[..., Any], wants_event: bool, event: Event) -> None:
+    call(event) if wants_event else call()
+
+
+def _kinds_of(plugin: Any) -> tuple[str, ...]:
+    kinds = getattr(plugin, "kinds", ())
+    if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
+        raise TypeError(f"kinds must be a tuple of texts, not {kinds!r}")
+    return tuple(kinds)
+
+
+def _row(candidate: Candidate, plugin: Any, state: str, error: str) -> PluginRow:
+    version = candidate.version or str(getattr(plugin, "__version__", "") or "")
+    hooks = tuple(
+        name
+        for name in _HOOKS
+        if plugin is not None and hasattr(getattr(plugin, name, None), f"{PROJECT}_impl")
+    )
+    return PluginRow(
+        name=candidate.name,
+        version=version,
+        kinds=_kinds_of(plugin) if plugin is not None else (),
+        hooks=hooks,
+        state=state,
+        error=error,
+        source=candidate.source,
+        matrix=dict(getattr(plugin, "matrix", {})) if plugin is not None else {},
+    )
+
+
+def checked(plugin: str, hook: str, answer: Any) -> Decision:
+    """The decision that a plugin's answer is; REFUSE with the reason for anything else."""
+    if isinstance(answer, Decision):
+        return Decision(answer.verdict, answer.reason, plugin)
+    if isinstance(answer, Verdict):
+        reason = "" if answer is Verdict.FULL else f"{plugin} gave no reason"
+        return Decision(answer, reason, plugin)
+    text = repr(answer)
+    reason = f"{hook} returned {text[:60]} ({type(answer).__name__}), which is no Decision"
+    return Decision(Verdict.REFUSE, reason, plugin)
