@@ -94,7 +94,8 @@ MEANINGS = {
     "rows": "Replicas.",
     "RouteChange.rows": "Replicas that are new or changed.",
     "gone": "Uids that are not known any more.",
-    "what": "What is asked: `status`.",
+    "what": "What is asked.",
+    "target": "What it is asked of: a uid or a worker id; nil where the question has none.",
     "body": "A part of the answer's bytes.",
     "code": "What is wrong, for a program (see Rejections).",
     # requests
