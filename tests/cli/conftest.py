@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cli.processes import FACTORIES, Process
 from zrecover.cli.app import app
 
 Run = Callable[..., Result]
+ANY: Final = "tcp://127.0.0.1:*"
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +39,61 @@ def run() -> Run:
         return CliRunner().invoke(app, list(words), input=stdin, env=env)
 
     return run
+
+
+class House:
+    """Starts commands in a directory of their own; all have ended when the test has."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.processes: list[Process] = []
+        (place / "factories.py").write_text(FACTORIES)
+
+    def start(self, *words: str, **env: str) -> Process:
+        """Any command, as a process."""
+        process = Process(*words, cwd=self.place, **env)
+        self.processes.append(process)
+        return process
+
+    def discovery(self) -> str:
+        """Discovery alone; its address."""
+        ready = self.start("discovery", "--endpoint", ANY, "--json").line()
+        assert (ready["ready"], ready["role"]) == (True, "discovery")
+        assert ready["pid"] == self.processes[-1].pid
+        return str(ready["endpoint"])
+
+    def supervisor(self, endpoint: str, *words: str) -> tuple[Process, dict[str, Any]]:
+        """A supervisor that announces itself, and its ready line."""
+        process = self.start("supervisor", "--announce", endpoint, *words, "--json")
+        return process, process.line()
+
+    def worker(self, endpoint: str, name: str, *serves: str) -> tuple[Process, dict[str, Any]]:
+        """A worker and its ready line."""
+        words = [word for serve in serves for word in ("--serve", serve)]
+        process = self.start("worker", "--endpoint", endpoint, "--id", name, *words, "--json")
+        return process, process.line()
+
+    def ask(self, *words: str, code: int = 0) -> dict[str, Any]:
+        """A short command that ends with `code`; what it prints."""
+        process = self.start(*words, "--json")
+        assert process.end(60) == code, process.err
+        assert "Traceback" not in process.err
+        (document,) = process.rest()
+        return document
+
+    def status(self, endpoint: str, *words: str, code: int = 0) -> dict[str, Any]:
+        """`zrecover status`."""
+        return self.ask("status", "--endpoint", endpoint, *words, code=code)
+
+    def call(self, model: str, endpoint: str, payload: Any, *words: str, code: int = 0) -> Any:
+        """`zrecover call`."""
+        data = ("--data", json.dumps(payload))
+        return self.ask("call", model, "--endpoint", endpoint, *data, *words, code=code)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    made = House(tmp_path)
+    yield made
+    for process in made.processes:
+        process.destroy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 from zrecover.cli.exits import CommandFailed
 from zrecover.cli.serving import SERVE, Serve, find_factory, put_working_directory_first, told
+from zrecover.ids import Launch
 from zrecover.model import Replica
 
 WORKER = ("worker", "--endpoint", "tcp://127.0.0.1:1", "--id", "w")
@@ -29,7 +31,14 @@ def serve(text: str) -> Serve:
         (
             "a-rep1=m:f,n_worker=2,shard=1,launch=3.14,version=v1,label=x=y,desired=4",
             Replica(
-                "a", 1, n_worker=2, shard=1, launch=(3, 14), version="v1", label="x=y", desired=4
+                "a",
+                1,
+                n_worker=2,
+                shard=1,
+                launch=Launch(3, 14),
+                version="v1",
+                label="x=y",
+                desired=4,
             ),
             "m",
             "f",
@@ -96,14 +105,14 @@ MODULES = {
 
 
 @pytest.fixture
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, text in MODULES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = set(sys.modules)
     put_working_directory_first()
-    yield tmp_path  # type: ignore[misc]
+    yield tmp_path
     for name in set(sys.modules) - before:
         del sys.modules[name]
 

@@ -1,0 +1,195 @@
+"""The commands, as real processes, with what goes wrong by hand: ports, factories, signals."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cli.conftest import ANY, House
+from tests.cli.processes import until
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+
+@contextmanager
+def stranger(greeting: bytes) -> Iterator[str]:
+    """A server that sends `greeting` to everybody and never speaks our protocol; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    peer, _ = server.accept()
+                except OSError:
+                    return
+                kept.append(peer)
+                if greeting:
+                    peer.sendall(greeting)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+    for peer in kept:
+        peer.close()
+
+
+@pytest.mark.parametrize(
+    "greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 50, b"\xff\x00" * 99]
+)
+def test_L10_garbage_behind_the_endpoint(house: House, greeting: bytes) -> None:
+    with stranger(greeting) as address:
+        begun = time.monotonic()
+        told = house.status(address, "--timeout", "1", code=3)
+        assert told["error"]["type"] == "NoSupervisor"
+        assert time.monotonic() - begun < 10
+        assert house.call("m", address, 1, "--timeout", "1", code=3)["error"]["type"]
+        worker, ready = house.worker(address, "w", "shout-rep0=factories:load")
+        assert ready["registered"] is False
+        words = ("--id", "x", "--give-up-after", "1", "--json")
+        impatient = house.start("worker", "--endpoint", address, *words)
+        assert impatient.end() == 3
+        taken = house.start("supervisor", "--endpoint", address)
+        assert taken.end() == 1
+        assert f"Error: cannot listen on {address}" in taken.err
+        worker.signal(signal.SIGTERM)
+        assert worker.end() == 0
+
+
+def test_nobody_listens(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+    told = house.status(address, "--timeout", "1", code=3)
+    assert address in told["error"]["message"]
+
+
+def test_a_discovery_on_the_port_is_recognised(house: House) -> None:
+    endpoint = house.discovery()
+    told = house.ask("supervisor", "--endpoint", endpoint, code=1)
+    says = f"{endpoint}: a discovery answers there: use --announce {endpoint}"
+    assert told["error"]["message"] == says
+    told = house.ask("discovery", "--endpoint", endpoint, code=1)
+    assert told["error"]["message"] == f"{endpoint}: a discovery answers there already"
+    # Also where it is one that serves another cluster, and where a supervisor embeds it.
+    house.start("supervisor", "--endpoint", ANY, "--cluster", "other", "--json")
+    embedded = house.processes[-1].line()["endpoint"]
+    told = house.ask("supervisor", "--endpoint", embedded, code=1)
+    assert "use --announce" in told["error"]["message"]
+    told = house.ask("worker", "--endpoint", endpoint, "--id", "w", "--bind", endpoint, code=1)
+    assert told["error"]["type"] == "AddressInUse"
+
+
+@pytest.mark.parametrize(
+    ("factory", "says"),
+    [
+        ("bad", "a-rep0=factories:bad: the factory raised RuntimeError: no GPU here"),
+        ("number", "a-rep0=factories:number: a handler must be callable, not 7"),
+    ],
+)
+def test_a_factory_that_fails_ends_the_worker(house: House, factory: str, says: str) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    # Beside one that never ends: its thread keeps nothing.
+    words = ("--serve", f"a-rep0=factories:{factory}", "--serve", "b-rep0=factories:gate")
+    told = house.ask("worker", "--endpoint", endpoint, "--id", "w", *words, code=1)
+    assert told["error"]["message"] == says
+    after = house.status(endpoint)
+    assert (after["workers"], after["models"]) == ([], {})
+
+
+def test_debug_shows_where_the_factory_raised(house: House) -> None:
+    words = ("--endpoint", "tcp://127.0.0.1:9", "--id", "w", "--serve", "a-rep0=factories:bad")
+    worker = house.start("worker", *words, "--log-level", "debug")
+    assert worker.end() == 1
+    assert "in bad" in worker.err and "Traceback" in worker.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_L14_a_signal_lets_what_is_in_flight_finish(house: House, number: signal.Signals) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    worker, _ = house.worker(endpoint, "w", "slow-rep0=factories:slow")
+    begun, done = house.place / "begun", house.place / "done"
+    data = f'{{"begun": "{begun}", "until": "{done}"}}'
+    call = house.start("call", "slow", "--endpoint", endpoint, "--data", data)
+    until(begun.exists, "the request runs")
+    worker.signal(number)
+    until(
+        lambda: house.status(endpoint)["models"]["slow"]["replicas"][0]["state"] == "STOPPING",
+        "it is STOPPING",
+    )
+    done.touch()
+    assert (worker.end(), call.end()) == (0, 0)
+    assert call.rest() == [{"uid": "slow-rep0"}]
+    assert house.status(endpoint)["workers"] == []
+
+
+def test_a_second_signal_ends_it_at_once(house: House) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    worker = house.start(
+        *("worker", "--endpoint", endpoint, "--id", "w", "--serve", "slow-rep0=factories:slow")
+    )
+    worker.says("ready: worker w serves slow-rep0")
+    begun, never = house.place / "begun", house.place / "never"
+    data = f'{{"begun": "{begun}", "until": "{never}"}}'
+    house.start("call", "slow", "--endpoint", endpoint, "--data", data)
+    until(begun.exists, "the request runs")
+    worker.signal(signal.SIGTERM)
+    worker.says("SIGTERM: stopping")
+    worker.signal(signal.SIGINT)
+    assert worker.end(2) == -signal.SIGINT
+
+
+def test_a_signal_while_a_model_is_loading(house: House) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    words = ("--serve", "a-rep0=factories:gate")
+    worker = house.start("worker", "--endpoint", endpoint, "--id", "w", *words)
+    until(lambda: house.status(endpoint)["models"], "it is known")
+    worker.signal(signal.SIGTERM)
+    assert worker.end(5) == 0
+    assert house.status(endpoint)["workers"] == []
+
+
+def test_L06_a_newer_process_takes_the_name(house: House) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    old, _ = house.worker(endpoint, "w", "shout-rep0=factories:load")
+    until(lambda: house.status(endpoint)["workers"], "it is known")
+    new, _ = house.worker(endpoint, "w", "shout-rep0=factories:load")
+    assert old.end() == 1
+    assert old.rest()[0]["error"]["type"] == "Fenced"
+    assert house.call("shout", endpoint, {"text": "x"})["pid"] == new.pid
+
+
+def test_progress_is_told_to_people(house: House) -> None:
+    endpoint = house.discovery()
+    supervisor = house.start("supervisor", "--announce", endpoint)
+    supervisor.says("ready: supervisor ")
+    worker = house.start("worker", "--endpoint", endpoint, "--id", "w")
+    worker.says("ready: worker w serves nothing")
+    supervisor.says("worker w registered with 0 replicas")
+    worker.signal(signal.SIGINT)
+    assert worker.end() == 0
+    supervisor.says("worker w said goodbye")
+    supervisor.signal(signal.SIGINT)
+    assert supervisor.end() == 0
+    assert (worker.rest(), supervisor.rest()) == ([], [])
+    assert "Traceback" not in worker.err + supervisor.err
+
+
+def test_a_worker_goes_on_although_nobody_reads_it(house: House) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    worker, _ = house.worker(endpoint, "w", "shout-rep0=factories:load")
+    assert house.call("shout", endpoint, {"text": "x"})["text"] == "X"
+    assert worker.process.poll() is None
