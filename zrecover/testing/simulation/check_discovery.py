@@ -63,8 +63,8 @@ class DiscoveryCheck:
     def _taken_over(self, boot: str, now: float) -> None:
         """Somebody else leads: the one before must be gone, silent or have gone of itself."""
         before, ledger = self._boot, self._ledger
-        if before in ledger.withdrawn or before not in ledger.announced:
-            return
+        if before in ledger.withdrawn or before not in ledger.announced or self._process.inbox:
+            return  # one that was frozen finds dead connections before newer announcements
         heard, connection = ledger.announced[before]
         if not connection.there or now - heard >= self._timing.lease - SLACK:
             return

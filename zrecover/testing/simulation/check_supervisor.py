@@ -162,7 +162,7 @@ class SupervisorCheck:
         process = self._ledger.process_of(record.worker, record.incarnation, record.pid)
         held = None if process is None else process.snapshots.get(record.seq)
         if held is None or record.claims != held:
-            text = f"{record.worker} at seq {record.seq} never held {sorted(record.claims)}"
+            text = f"{record.worker} at seq {record.seq} never held {list(record.claims)}"
             raise Violation("as-the-worker-held", text)
 
     def _gone(self, seen: _Seen, input: object, effects: list[Effect], now: float) -> None:

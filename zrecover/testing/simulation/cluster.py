@@ -159,16 +159,29 @@ class Cluster:
         return self._start(process, f" as {boot}")
 
     def start_worker(
-        self, name: str, *replicas: Replica | str, worker: str | None = None
+        self,
+        name: str,
+        *replicas: Replica | str,
+        worker: str | None = None,
+        offers: bool = False,
     ) -> WorkerProcess:
-        """A worker that holds `replicas`, all READY; `worker` is its id if not its name."""
+        """A worker that holds `replicas`, all READY; `worker` is its id if not its name.
+
+        With `offers` its plugins are asked before each registration.
+        """
         self._pids += 1
         worker = name if worker is None else worker
         who = WorkerIdentity(
             worker, self.wall(name), self._pids, f"{name}-up", f"tcp://{name}:{self._pids}"
         )
         core = WorkerCore(
-            who, self.endpoints, self._cluster, self.timing, self.rng, limits=self._limits
+            who,
+            self.endpoints,
+            self._cluster,
+            self.timing,
+            self.rng,
+            limits=self._limits,
+            offers=offers,
         )
         for replica in replicas:
             core.handle(Declared(self._claim(name, replica, ReplicaState.READY)), 0.0)

@@ -19,19 +19,22 @@ from zrecover.core.effects import (
     Effect,
     Emit,
     Forget,
+    Offer,
+    Rebuild,
     Reply,
     Send,
 )
 from zrecover.core.inputs import (
     Decided,
     Declared,
+    Offered,
     PeerGone,
+    Rebuilt,
     Start,
     StateChanged,
     Tick,
     Withdrawn,
 )
-from zrecover.errors import BadMessage
 from zrecover.testing.simulation.check_discovery import DiscoveryCheck
 from zrecover.testing.simulation.check_links import ClientCheck, WorkerCheck
 from zrecover.testing.simulation.check_supervisor import SupervisorCheck
@@ -67,7 +70,7 @@ INBOX = 2000
 SPIN = 20
 """So many ticks in a row that leave the next one due at once are a busy loop."""
 
-_CHANGES = (Declared, StateChanged, Withdrawn)
+_CHANGES = (Declared, Offered, StateChanged, Withdrawn)
 Check = DiscoveryCheck | SupervisorCheck | WorkerCheck | ClientCheck
 
 
@@ -94,6 +97,7 @@ class Driver:
             case WorkerProcess():
                 self.ledger.workers.setdefault(process.worker, []).append(process)
                 self._checks[process] = WorkerCheck(process, self.ledger)
+                process.remember()
             case ClientProcess():
                 self._checks[process] = ClientCheck(process)
             case DiscoveryProcess():
@@ -152,9 +156,8 @@ class Driver:
         except Exception as error:
             text = f"{process.name} on {type(input).__name__}: {type(error).__name__}: {error}"
             raise Violation("nothing-raises", text) from error
-        if isinstance(process, WorkerProcess):
-            if isinstance(input, _CHANGES) or not process.snapshots:
-                process.remember()
+        if isinstance(process, WorkerProcess) and isinstance(input, _CHANGES):
+            process.remember()
         for effect in effects:
             if isinstance(effect, Emit):
                 self.counts[type(effect.event).__name__] += 1
@@ -220,9 +223,17 @@ class Driver:
                 network.disconnect(process, link)
             case Decide(ticket, _, claims):
                 decided = Decided(ticket, tuple(builtin_verdict(claim) for claim in claims))
-                late = self._rng.random() < network.weather.late_verdicts
-                delay = self._rng.random() * (1.0 if late else 0.002)
-                self.schedule.after(delay, self.deliver, process, decided)
+                self._answer_later(process, decided)
+            case Offer(ticket, claims):
+                self._answer_later(process, Offered(ticket, claims))
+            case Rebuild(ticket):
+                self._answer_later(process, Rebuilt(ticket, None, None))
+
+    def _answer_later(self, process: Process, input: object) -> None:
+        """What plugins were asked: mostly at once, sometimes late."""
+        late = self._rng.random() < self.network.weather.late_verdicts
+        delay = self._rng.random() * (1.0 if late else 0.002)
+        self.schedule.after(delay, self.deliver, process, input)
 
     def _saw(self, connection: Connection, upward: bool, message: Message) -> None:
         """A message arrives, whether it is processed at once or not."""
@@ -233,8 +244,3 @@ class Driver:
         else:
             source, target = target, source
         self._story.said(now, source, target, message)
-
-
-def undecodable(error: BadMessage) -> Violation:
-    """What a core has sent is refused by the decoder of its peer."""
-    return Violation("what-is-sent-is-read", str(error))

@@ -33,6 +33,7 @@ class Misfortunes:
         self._launches = self._models = self._supervisors = self._workers = self._clients = 0
         self._placed: list[Replica] = []
         self._expect: int | None = None
+        self._offers = chance.random() < 0.3
         kinds: list[tuple[int, Callable[[], None]]] = [
             (5, self.leader_is_killed),
             (3, self.leader_freezes),
@@ -154,7 +155,7 @@ class Misfortunes:
     def start_worker(self) -> None:
         """A new one, which holds nothing yet."""
         self._workers += 1
-        self._sim.start_worker(f"w{self._workers}")
+        self._sim.start_worker(f"w{self._workers}", offers=self._offers)
 
     def a_worker_is_killed(self) -> None:
         one = self._one(WorkerProcess)
@@ -181,7 +182,7 @@ class Misfortunes:
             name = f"w{self._workers}"
             if self._chance.random() < 0.3:
                 self._sim.step_clock(name, -self._chance.random() * 20)
-            self._sim.start_worker(name, worker=one.worker)
+            self._sim.start_worker(name, worker=one.worker, offers=self._offers)
 
     def a_client_restarts(self) -> None:
         one = self._one(ClientProcess)
@@ -195,7 +196,7 @@ class Misfortunes:
     def _worker_back(self, before: WorkerProcess) -> None:
         if self._sim.processes[before.name].alive:
             return
-        self._sim.start_worker(before.name, worker=before.worker)
+        self._sim.start_worker(before.name, worker=before.worker, offers=self._offers)
         if self._chance.random() < 0.5 and self._placed:
             self._sim.serve(before.name, self._chance.choice(self._placed))
 

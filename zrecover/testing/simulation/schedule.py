@@ -19,15 +19,15 @@ class Schedule:
         self.now = BEGIN
         self.calls = 0
         """How many calls have been made."""
-        self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
         self._order = 0
 
-    def at(self, when: float, act: Callable[..., None], *args: Any) -> None:
+    def at(self, when: float, act: Callable[..., object], *args: Any) -> None:
         """Call `act(*args)` at `when`, or now if that is past."""
         self._order += 1
         heappush(self._heap, (max(when, self.now), self._order, act, args))
 
-    def after(self, delay: float, act: Callable[..., None], *args: Any) -> None:
+    def after(self, delay: float, act: Callable[..., object], *args: Any) -> None:
         """Call `act(*args)` in `delay` seconds."""
         self.at(self.now + delay, act, *args)
 

@@ -62,9 +62,11 @@ def unsettled(cluster: Cluster, aside: tuple[str, ...] = ()) -> str:
 def calm(cluster: Cluster, aside: tuple[str, ...] = ()) -> dict[str, Any]:
     """What does not move any more in a cluster that has settled."""
     leader = cluster.leader
+    linked: list[WorkerProcess | ClientProcess] = [*cluster.of(WorkerProcess)]
+    linked += cluster.of(ClientProcess)
     links = {
         process.name: process.core.link.openings
-        for process in (*cluster.of(WorkerProcess), *cluster.of(ClientProcess))
+        for process in linked
         if process.name not in aside and not process.stopping
     }
     if leader is None:

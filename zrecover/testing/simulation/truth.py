@@ -24,6 +24,8 @@ _ORDER = (ReplicaState.READY, ReplicaState.LOADING, ReplicaState.STOPPING)
 
 def builtin_verdict(claim: Claim) -> Decision:
     """What zrecover's own kinds say, and of all others that nobody knows them."""
+    if claim.verdict < Verdict.ROUTES:
+        return Decision(claim.verdict, claim.reason, claim.plugin)
     if claim.kind == PLAIN:
         return Decision(Verdict.FULL, plugin="plain")
     if claim.kind == SHARDED:
@@ -63,7 +65,7 @@ def expected(held: Iterable[Held]) -> dict[str, Expected]:
 
 
 def _replica(claims: list[Held]) -> Expected:
-    good = [h for h in claims if h.claim.kind in (PLAIN, SHARDED)]
+    good = [h for h in claims if builtin_verdict(h.claim).verdict >= Verdict.ROUTES]
     if not good:
         first = min(claims, key=lambda h: h.claim.shard).claim
         return Expected("REFUSED", first.launch, first.n_worker, (), ())
