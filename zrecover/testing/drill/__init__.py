@@ -14,6 +14,10 @@ SCENARIOS: dict[str, str] = {
     "restart-new-address": "the supervisor is killed and comes back at another address",
     "restart-same-address": "the supervisor is killed and comes back at the same address",
     "fast-restart": "the supervisor is killed while a standby waits",
+    "frozen-supervisor": "the supervisor is frozen, a standby takes over, the old one wakes",
+    "duplicate-registration": "a worker registers again and again; then there is a twin of it",
+    "worker-killed": "a worker is killed and started again",
+    "worker-frozen": "a worker is frozen past its time-out and wakes",
 }
 """What can be drilled, in the order in which it is."""
 

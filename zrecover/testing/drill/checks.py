@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from zrecover.errors import ZRecoverError
-from zrecover.testing.drill.stage import MYSTERY, REPLICAS, WORKERS, Stage
+from zrecover.testing.drill.stage import MYSTERY, REPLICAS, STEADY, WORKERS, Stage
 from zrecover.testing.drill.stream import Load, Stream
 from zrecover.testing.drill.trial import Trial
 from zrecover.testing.drill.watch import Routable
 
-__all__ = ["Before", "check_after", "check_loads", "check_stream", "check_view", "look"]
+__all__ = ["Before", "begin", "check_after", "check_loads", "check_stream", "check_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,16 @@ class Before:
     boot: str
 
 
-async def look(stage: Stage) -> Before:
-    """Take down how things are; every replica is asked once."""
-    pushed = await stage.watch.whole(replicas=REPLICAS)
+async def begin(stage: Stage, stream: Stream) -> Before:
+    """Take down how things are (every replica is asked once), and let requests flow."""
+    before = await _look(stage)
+    stream.start()
+    await stream.flowing(STEADY)
+    return before
+
+
+async def _look(stage: Stage) -> Before:
+    pushed = await stage.watch.whole(replicas=REPLICAS, since=time.monotonic())
     status = await stage.status()
     return Before(
         routable=pushed.routable,

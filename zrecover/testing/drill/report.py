@@ -98,12 +98,13 @@ def table(reports: Sequence[Report]) -> str:
 def remarks(reports: Sequence[Report]) -> list[str]:
     """Why something failed, and what was not restored, once each."""
     failed = [f"{report.scenario} failed: {report.why}" for report in reports if not report.passed]
-    skipped = {
-        f"{row['uid']} was not restored: {row['reason']} (decided by {row['plugin']})": None
-        for report in reports
-        for row in report.skipped
-    }
+    skipped = {_skipped(row): None for report in reports for row in report.skipped}
     return [*failed, *skipped]
+
+
+def _skipped(row: dict[str, str]) -> str:
+    by = f" (decided by {row['plugin']})" if row["plugin"] else ""
+    return f"{row['uid']} was not restored: {row['reason']}{by}"
 
 
 def timeline(report: Report) -> str:

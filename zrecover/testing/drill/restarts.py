@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from zrecover.testing.cluster import Process
 from zrecover.testing.drill import observed
-from zrecover.testing.drill.checks import Before, check_after, look
+from zrecover.testing.drill.checks import Before, begin, check_after
 from zrecover.testing.drill.figures import milliseconds
-from zrecover.testing.drill.stage import Stage
+from zrecover.testing.drill.stage import STEADY, Stage
 from zrecover.testing.drill.stream import Stream
 from zrecover.testing.drill.trial import Trial
 
-__all__ = ["fast_restart", "follow_takeover", "restart_new_address", "restart_same_address"]
-
-_STEADY = 40
-"""Right answers to wait for before and after the fault."""
-
-Successor = Callable[[Before], Awaitable[Process]]
+__all__ = [
+    "fast_restart",
+    "follow_takeover",
+    "noticed",
+    "restart_new_address",
+    "restart_same_address",
+]
 
 
 async def restart_new_address(trial: Trial, stage: Stage, stream: Stream) -> None:
     """kill -9; another one comes up at another address."""
     before = await _kill(trial, stage, stream)
-    await _noticed(trial, stage)
+    await noticed(trial, stage)
     successor = await stage.start_supervisor()
     await follow_takeover(trial, stage, before, successor)
     report = trial.report
@@ -35,7 +35,7 @@ async def restart_new_address(trial: Trial, stage: Stage, stream: Stream) -> Non
 async def restart_same_address(trial: Trial, stage: Stage, stream: Stream) -> None:
     """kill -9; another one comes up at the very address of the killed one."""
     before = await _kill(trial, stage, stream)
-    await _noticed(trial, stage)
+    await noticed(trial, stage)
     successor = await stage.start_supervisor(bind=before.address)
     await follow_takeover(trial, stage, before, successor)
     report = trial.report
@@ -49,14 +49,12 @@ async def fast_restart(trial: Trial, stage: Stage, stream: Stream) -> None:
     trial.note(f"a standby waits (pid {standby.pid})")
     before = await _kill(trial, stage, stream)
     await follow_takeover(trial, stage, before, standby)
-    await _noticed(trial, stage)
+    await noticed(trial, stage)
     await _settle(trial, stage, before, stream)
 
 
 async def _kill(trial: Trial, stage: Stage, stream: Stream) -> Before:
-    before = await look(stage)
-    stream.start()
-    await stream.flowing(_STEADY)
+    before = await begin(stage, stream)
     old = stage.supervisor
     killed = stage.cluster.kill(old)
     trial.report.old_address = before.address
@@ -64,7 +62,7 @@ async def _kill(trial: Trial, stage: Stage, stream: Stream) -> Before:
     return before
 
 
-async def _noticed(trial: Trial, stage: Stage) -> None:
+async def noticed(trial: Trial, stage: Stage) -> None:
     """Wait until every worker has lost its link to the killed one."""
     assert trial.fault is not None
     fault = trial.fault
@@ -76,8 +74,8 @@ async def _noticed(trial: Trial, stage: Stage) -> None:
     trial.report.noticed_ms = milliseconds(max(map(observed.at, lost)) - fault)
 
 
-async def follow_takeover(trial: Trial, stage: Stage, before: Before, successor: Process) -> None:
-    """Wait until `successor` leads and the client was pushed the routes of before."""
+async def follow_takeover(trial: Trial, stage: Stage, before: Before, successor: Process) -> str:
+    """Wait until `successor` leads and the client has the routes of before; its boot id."""
     assert trial.fault is not None
     grant = await observed.wait_for(successor, "EpochGranted", since=trial.fault)
     granted = observed.at(grant)
@@ -89,8 +87,9 @@ async def follow_takeover(trial: Trial, stage: Stage, before: Before, successor:
     for record in observed.events(successor, "WorkerRegistered"):
         trial.note(record["text"], observed.at(record))
     trial.note("the client was pushed the routes of before", pushed.at)
+    return str(grant["boot"])
 
 
 async def _settle(trial: Trial, stage: Stage, before: Before, stream: Stream) -> None:
-    await stream.flowing(_STEADY)
+    await stream.flowing(STEADY)
     await check_after(trial, stage, before, stream)

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 
 from zrecover.errors import ZRecoverError
-from zrecover.testing.drill import SCENARIOS, restarts
+from zrecover.testing.drill import SCENARIOS, frozen, restarts, workers
 from zrecover.testing.drill.display import Display
 from zrecover.testing.drill.report import Report
 from zrecover.testing.drill.stage import Stage
@@ -23,6 +23,10 @@ _PLAYS: dict[str, Play] = {
     "restart-new-address": restarts.restart_new_address,
     "restart-same-address": restarts.restart_same_address,
     "fast-restart": restarts.fast_restart,
+    "frozen-supervisor": frozen.frozen_supervisor,
+    "duplicate-registration": workers.duplicate_registration,
+    "worker-killed": workers.killed_worker,
+    "worker-frozen": frozen.frozen_worker,
 }
 _TIME_S = 115.0
 """For all scenarios together, starts included."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from zrecover import Client
 from zrecover.testing.cluster import Cluster, Process
@@ -18,7 +18,9 @@ from zrecover.testing.drill.langid import MODEL, SENTENCES
 from zrecover.testing.drill.stream import DEADLINE_S, Load, judge
 from zrecover.testing.drill.watch import RouteWatch
 
-__all__ = ["MYSTERY", "REPLICAS", "WORKERS", "Stage"]
+__all__ = ["MYSTERY", "REPLICAS", "STEADY", "WORKERS", "Stage"]
+
+T = TypeVar("T")
 
 _HERE: Final = "zrecover.testing.drill.langid"
 WORKERS: Final = {
@@ -28,6 +30,8 @@ WORKERS: Final = {
 }
 """Which replicas each worker loads."""
 REPLICAS: Final = sum(map(len, WORKERS.values()))
+STEADY: Final = 60
+"""Right answers to wait for before and after each fault."""
 MYSTERY: Final = "riddle-rep0"
 """Held by the last worker; of a kind that nobody knows, so that a report shows a refusal."""
 
@@ -79,16 +83,22 @@ class Stage:
         await self.watch.whole(replicas=REPLICAS, timeout=30.0)
         self._tell(f"{REPLICAS} replicas of py3langid are loaded and routed")
 
+    async def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
+        """Enter something that is to last as long as the stage."""
+        return await self._stack.enter_async_context(manager)
+
     # --- processes ---
 
-    async def start_supervisor(self, *, bind: str | None = None, wait: bool = True) -> Process:
+    async def start_supervisor(
+        self, *, bind: str | None = None, options: tuple[str, ...] = ()
+    ) -> Process:
         """Another supervisor, announced to the same discovery; at any port if no `bind`."""
         self._starts += 1
         return await self.cluster.start_supervisor(
             bind=bind or "tcp://127.0.0.1:*",
             expect_workers=len(WORKERS),
             name=f"supervisor {self._starts}",
-            wait=wait,
+            options=options,
         )
 
     async def start_worker(self, id: str, *, bind: str | None = None) -> Process:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from zrecover import Client
@@ -58,25 +59,36 @@ class RouteWatch:
 
         def fits(pushed: Pushed) -> bool:
             return (
-                pushed.at >= since
-                and pushed.state is RoutesState.COMPLETE
+                pushed.state is RoutesState.COMPLETE
                 and boot in (None, pushed.boot)
                 and like in (None, pushed.routable)
                 and replicas in (None, len(pushed.routable))
             )
 
+        return await self.until(fits, "the whole routes", since=since, timeout=timeout)
+
+    async def until(
+        self,
+        fits: Callable[[Pushed], bool],
+        what: str,
+        *,
+        since: float = 0.0,
+        timeout: float = 20.0,
+    ) -> Pushed:
+        """What was pushed first, or is known, from `since` on and fits. Raises TimeoutError."""
         try:
             async with asyncio.timeout(timeout):
                 while True:
-                    found = next(filter(fits, self.history), None)
-                    if found is not None:
-                        return found
+                    for number, pushed in enumerate(self.history):
+                        current = number == len(self.history) - 1
+                        if (pushed.at >= since or current) and fits(pushed):
+                            return pushed
                     self._more.clear()
                     await self._more.wait()
         except TimeoutError:
             now = self.now
             raise TimeoutError(
-                f"the routes are not whole after {timeout:g} s: {now.state}, "
+                f"the client was not pushed {what} within {timeout:g} s: {now.state}, "
                 f"{len(now.routable)} replicas, from {now.boot or 'nobody'}"
             ) from None
 
