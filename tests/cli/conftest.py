@@ -63,9 +63,12 @@ class House:
         return str(ready["endpoint"])
 
     def supervisor(self, endpoint: str, *words: str) -> tuple[Process, dict[str, Any]]:
-        """A supervisor that announces itself, and its ready line."""
+        """A supervisor that leads where none did before, and its ready line."""
         process = self.start("supervisor", "--announce", endpoint, *words, "--json")
-        return process, process.line()
+        ready = process.line()
+        if ready["state"] == "STANDBY":  # discovery took its time
+            ready |= process.line()
+        return process, ready
 
     def worker(self, endpoint: str, name: str, *serves: str) -> tuple[Process, dict[str, Any]]:
         """A worker and its ready line."""

@@ -73,7 +73,8 @@ def rows(status: dict[str, list[dict[str, object]]]) -> list[tuple[object, objec
 def test_L02_a_standby_takes_over_from_a_frozen_supervisor(house: House) -> None:
     endpoint = house.discovery()
     first, ready = house.supervisor(endpoint)
-    second, waiting = house.supervisor(endpoint)
+    second = house.start("supervisor", "--announce", endpoint, "--json")
+    waiting = second.line()
     assert (waiting["ready"], waiting["state"], waiting["epoch"]) == (True, "STANDBY", 0)
     first.signal(signal.SIGSTOP)
     leading = second.line()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,8 @@ __all__ = ["supervisor"]
 
 _log = logging.getLogger("zrecover.cli")
 _PATIENCE: Final = 1.0
+_SETTLING: Final = 1.0
+"""A discovery that has just started, or whose leader has just died, needs a moment to decide."""
 _LOOPBACK: Final = "tcp://127.0.0.1:*"
 
 
@@ -129,6 +132,8 @@ async def _stay(invocation: Invocation, service: Supervisor) -> None:
     except NoSupervisor as error:
         _log.warning("waiting: %s", error)
         await service.wait_discovery()
+    with contextlib.suppress(NoSupervisor):
+        await service.wait_leading(_SETTLING)
     _ready(invocation, service)
     if not service.leading:
         await service.wait_leading()
