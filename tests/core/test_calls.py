@@ -56,6 +56,11 @@ class Source:
     def rows(self, model: str) -> tuple[RouteRow, ...]:
         return self.known if model == "m" else ()
 
+    fresh_at = float("inf")
+
+    def freshen(self) -> None:
+        raise AssertionError("what is known is fresh")
+
     def explain(self) -> str:
         return "recovering, 2 of 3 workers"
 

@@ -186,7 +186,7 @@ def test_the_first_gets_what_it_proposes() -> None:
 
 
 def test_a_renewal_keeps_the_epoch() -> None:
-    s = stand().announce("a").announce("a", proposed=900, held=100, after=0.5)
+    s = stand().announce("a").announce("a", proposed=90, held=100, after=0.5)
     assert s.told("A", m.Granted).epoch == 100
     assert s.events() == []
 
@@ -196,8 +196,13 @@ def test_the_next_reign_is_above_the_last_even_if_it_proposes_less() -> None:
     assert s.told("B", m.Granted).epoch == 101
 
 
+def test_a_leader_that_proposes_more_than_it_holds_gets_a_higher_epoch() -> None:
+    s = stand().announce("a").announce("a", proposed=900, held=100, after=0.5)
+    assert s.told("A", m.Granted).epoch == 900
+
+
 def test_a_leader_that_discovery_forgot_keeps_exactly_its_epoch() -> None:
-    s = stand().announce("a", proposed=500, held=77)
+    s = stand().announce("a", proposed=50, held=77)
     assert s.told("A", m.Granted).epoch == 77
 
 
@@ -595,7 +600,7 @@ def test_a_discovery_that_stood_still_keeps_those_in_line_without_a_leader() -> 
 def test_after_a_start_a_newcomer_waits_for_the_leader_of_before() -> None:
     s = stand(grace=0.6).announce("b", proposed=500)
     assert s.told("B", m.Standby) == m.Standby("prod", "b", NOBODY, 0)
-    s.announce("a", held=77, after=0.3)
+    s.announce("a", proposed=70, held=77, after=0.3)
     assert s.told("A", m.Granted).epoch == 77
     assert s.announce("b", after=0.1).told("B", m.Standby).leader == "a"
     assert s.run(1.0).leader == ("a", 77)
@@ -617,12 +622,12 @@ def test_after_the_grace_a_newcomer_does_not_overtake_those_in_line() -> None:
 
 
 def test_a_standby_that_led_before_is_granted_within_the_grace() -> None:
-    s = stand(grace=0.6).announce("b").announce("b", held=80)
+    s = stand(grace=0.6).announce("b", proposed=80).announce("b", proposed=80, held=80)
     assert s.told("B", m.Granted).epoch == 80
 
 
 def test_the_grace_is_over_once_somebody_has_led() -> None:
-    s = stand(grace=0.6).announce("a", held=77).give(PeerGone("A")).announce("b", proposed=1)
+    s = stand(grace=0.6).announce("a", proposed=77, held=77).give(PeerGone("A")).announce("b", proposed=1)
     assert s.told("B", m.Granted).epoch == 78
 
 

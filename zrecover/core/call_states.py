@@ -51,6 +51,15 @@ class RouteSource(Protocol):
         """What the rows are worth now."""
         ...
 
+    @property
+    def fresh_at(self) -> float:
+        """The rows and the status are not older than this time, in monotonic seconds."""
+        ...
+
+    def freshen(self) -> None:
+        """Have them brought up to date; the call looks again when that is done."""
+        ...
+
     def explain(self) -> str:
         """Why it is not COMPLETE, for a person: `recovering, 2 of 3 workers`."""
         ...

@@ -223,6 +223,9 @@ class CallCore:
             self.state = CALL_TABLE.rows[self.state, CallInput.ROUTED]
             out.append(Open(self.try_id, target))
         elif not rows and self._source.status is RouteStatus.COMPLETE:
+            if self._source.fresh_at < self.started:  # it may have come meanwhile: ask
+                self._source.freshen()
+                return
             self._step(CallInput.UNKNOWN)
             out.append(Finish(ModelNotFound(f"there is no model {self.model!r}")))
         elif self._tried and self._pause_until is None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zrecover.core.effects import Effect, Send
-from zrecover.core.inputs import Received, Stop, Tick
+from zrecover.core.inputs import Freshen, Received, Stop, Tick
 from zrecover.core.link import LinkCore, LinkState, pace
-from zrecover.core.routes import RouteBook
+from zrecover.core.routes import RouteBook, RoutesState
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
 
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["ClientCore"]
 
 
+_ASKED = 16
+
+
 class ClientCore:
-    """Inputs: those of LinkCore, Received and Stop. `book` holds the routes.
+    """Inputs: those of LinkCore, Received, Freshen and Stop. `book` holds the routes.
 
     `results` collects answers to `query` until the driver takes them.
     """
@@ -42,6 +45,8 @@ class ClientCore:
         self.book = RouteBook()
         self.changed = 0
         """Grows whenever routes or what they are worth have changed."""
+        self.fresh_at = float("-inf")
+        """The routes are not older than this time, in monotonic seconds."""
         self.results: list[m.Result] = []
         self.dropped = 0
         """Messages that were stale and changed nothing."""
@@ -50,6 +55,9 @@ class ClientCore:
         self._interval = timing.heartbeat
         self._ask_at: float | None = None
         self._linked = False
+        self._nonce = 0
+        self._asked: dict[int, float] = {}
+        self._wanted = False
 
     @property
     def next_deadline(self) -> float | None:
@@ -59,6 +67,8 @@ class ClientCore:
 
     def explain(self) -> str:
         """Why the routes are not complete, for a person."""
+        if self.book.state is RoutesState.COMPLETE:
+            return "the supervisor has not answered yet"
         if self.link.state is LinkState.OPEN:
             of = "" if self.book.expected is None else f" of {self.book.expected}"
             return f"recovering, {self.book.seen}{of} workers are back"
@@ -74,6 +84,10 @@ class ClientCore:
                     self._received(message, now, out)
                 else:
                     self.dropped += 1
+            case Freshen():
+                self._wanted = True
+                if self.link.state is LinkState.OPEN:
+                    self._ask(now, out)
             case Stop(reason):
                 out += self.link.end(reason, now)
             case _:
@@ -85,6 +99,7 @@ class ClientCore:
             self.book.lost()
             self.changed += 1
             self._ask_at = None
+            self._asked.clear()
         self._linked = connected
         if self.link.openings != openings:
             self._ask(now, out)
@@ -143,6 +158,11 @@ class ClientCore:
 
     def _opened(self, message: m.RouteTable | m.RouteChange, now: float, out: list[Effect]) -> None:
         self._interval = pace(message.interval)
+        asked = self._asked.pop(message.nonce, None)
+        if asked is not None:
+            self.fresh_at = max(self.fresh_at, asked)
+            self.changed += self._wanted
+            self._wanted = False
         if self.link.state is LinkState.OPENING:
             out += self.link.opened(message.epoch, now, timeout=message.timeout)
             self._ask_at = now + self._interval * self._rng.random()
@@ -153,11 +173,16 @@ class ClientCore:
 
     def _ask(self, now: float, out: list[Effect]) -> None:
         self._ask_at = now + self._interval * (0.9 + 0.2 * self._rng.random())
+        self._nonce += 1
+        self._asked[self._nonce] = now
+        if len(self._asked) > _ASKED:
+            del self._asked[next(iter(self._asked))]
         message = m.Routes(
             cluster=self._cluster,
             client=self.name,
             epoch=self.link.highest,
             versions=SUPPORTED,
             since=self.book.version,
+            nonce=self._nonce,
         )
         out.append(Send(self.link.number, message))

@@ -18,6 +18,7 @@ __all__ = [
     "Answered",
     "Decided",
     "Declared",
+    "Freshen",
     "FromPeer",
     "LinkDown",
     "LinkUp",
@@ -158,6 +159,11 @@ class Withdrawn:
 
     uid: str
     shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Freshen:
+    """Somebody needs routes that are not older than now."""
 
 
 @dataclass(frozen=True, slots=True)

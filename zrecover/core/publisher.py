@@ -59,9 +59,9 @@ class Publisher:
         if not self.audience.hear(peer, ask.client, max(number, 0), now):
             out.append(Reply(peer, m.Busy(head.epoch, self._boot, 1.0)))
         elif number < 0 or not self.audience.knows(number):
-            self._whole(peer, head, out)
+            self._whole(peer, head, out, ask.nonce)
         else:
-            self._changes(peer, number, head, out)
+            self._changes(peer, number, head, out, ask.nonce)
 
     def push(self, head: Headline, now: float, out: list[Effect]) -> None:
         """Tell clients what they lack, if it is time."""
@@ -80,7 +80,7 @@ class Publisher:
             else:
                 self._whole(peer, head, out)
 
-    def _whole(self, peer: Hashable, head: Headline, out: list[Effect]) -> None:
+    def _whole(self, peer: Hashable, head: Headline, out: list[Effect], nonce: int = 0) -> None:
         rows = [route_row(replica) for replica in self._registry.replicas.values()]
         parts = list(chunks(rows, self._limits))
         for number, part in enumerate(parts):
@@ -96,11 +96,14 @@ class Publisher:
                 part=number,
                 last=number == len(parts) - 1,
                 rows=part,
+                nonce=nonce,
             )
             out.append(Reply(peer, table))
         self.audience.clients[peer].at = self.audience.number
 
-    def _changes(self, peer: Hashable, base: int, head: Headline, out: list[Effect]) -> None:
+    def _changes(
+        self, peer: Hashable, base: int, head: Headline, out: list[Effect], nonce: int = 0
+    ) -> None:
         replicas = self._registry.replicas
         uids = self.audience.since(base)
         gone = [uid for uid in uids if uid not in replicas]
@@ -108,7 +111,7 @@ class Publisher:
         parts = list(chunks(rows, self._limits))
         vast = sum(len(uid.encode()) for uid in gone) > self._limits.part_bytes // 4
         if len(parts) > 1 or len(gone) > self._limits.rows_per_part or vast:
-            self._whole(peer, head, out)
+            self._whole(peer, head, out, nonce)
             return
         change = m.RouteChange(
             epoch=head.epoch,
@@ -122,6 +125,7 @@ class Publisher:
             timeout=head.timeout,
             rows=parts[0],
             gone=tuple(gone),
+            nonce=nonce,
         )
         out.append(Reply(peer, change))
         self.audience.clients[peer].at = self.audience.number

@@ -17,6 +17,7 @@ from zrecover.config import DEFAULT_CLUSTER, Timing
 from zrecover.core.calls import RouteSource, RouteStatus
 from zrecover.core.client import ClientCore
 from zrecover.core.effects import Effect
+from zrecover.core.inputs import Freshen
 from zrecover.core.link import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.errors import ConfigError, LifecycleError, NoSupervisor
@@ -44,6 +45,7 @@ class _Known:
     linked: bool = False
     boot: str = ""
     epoch: int = 0
+    fresh_at: float = float("-inf")
 
 
 class Client:
@@ -279,9 +281,16 @@ class Client:
                 linked=linked,
                 boot=core.link.boot,
                 epoch=core.link.epoch,
+                fresh_at=core.fresh_at,
             )
         if fresh:
             self._party.changed()
+
+    def _freshen(self) -> None:
+        """Ask the supervisor what has changed, now; from any thread."""
+        node = self._node
+        if node is not None:
+            self._party.io.call(lambda: node.feed(Freshen()))
 
     def _changed(self) -> None:
         if self._known is self._told:
@@ -312,6 +321,15 @@ class _Source:
         if known.state is RoutesState.COMPLETE:
             return RouteStatus.COMPLETE
         return RouteStatus.RECOVERING
+
+    @property
+    def fresh_at(self) -> float:
+        """The rows and the status are not older than this time."""
+        return self._client._known.fresh_at
+
+    def freshen(self) -> None:
+        """Have them brought up to date."""
+        self._client._freshen()
 
     def explain(self) -> str:
         """Why they are not complete."""

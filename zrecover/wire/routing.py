@@ -45,6 +45,8 @@ class Routes(Message, frozen=True):
     epoch: Number
     versions: Versions
     since: RouteVersion | None = None
+    nonce: Number = 0
+    """Comes back in the answer, so that the client knows how old that is; 0 if it need not."""
 
 
 class RouteShard(msgspec.Struct, frozen=True, array_like=True):
@@ -88,6 +90,8 @@ class RouteTable(Message, frozen=True):
     part: Index
     last: bool
     rows: RouteRows
+    nonce: Number = 0
+    """That of the `Routes` which this answers."""
 
 
 class RouteChange(Message, frozen=True):
@@ -104,6 +108,8 @@ class RouteChange(Message, frozen=True):
     timeout: Seconds
     rows: RouteRows = ()
     gone: Annotated[tuple[Name, ...], msgspec.Meta(max_length=LIMITS.rows_per_part)] = ()
+    nonce: Number = 0
+    """That of the `Routes` which this answers; 0 in what is pushed."""
 
 
 class Query(Message, frozen=True):
