@@ -202,7 +202,15 @@ class Caller:
 
     def _write(self, core: CallCore, body: bytes, effect: Write) -> list[CallEffect]:
         id, target, remaining = effect
-        header = m.Call(id, self._cluster, target.uid, remaining, target.shard, core.idempotent)
+        header = m.Call(
+            id,
+            self._cluster,
+            target.uid,
+            remaining,
+            target.shard,
+            core.idempotent,
+            target.shards,
+        )
         line = self._lines.get(target.address)
         sent = Sent.GONE if line is None else line.dealer.send((encode(header), body))
         if sent is Sent.OK:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
-from zrecover.wire.messages import RouteRow
+from zrecover.wire.messages import RouteRow, RouteShard
 
 __all__ = ["Balancer", "Place", "Target"]
 
@@ -31,6 +31,8 @@ class Target(NamedTuple):
     address: str
     shard: int = 0
     suspect: bool = False
+    shards: tuple[RouteShard, ...] = ()
+    """All shards, where there are several."""
 
     @property
     def process(self) -> Place:
@@ -64,7 +66,13 @@ class _Ring:
             first = row.shards[0]
             self.targets.append(
                 Target(
-                    uid, first.worker, first.incarnation, first.address, first.shard, row.suspect
+                    uid,
+                    first.worker,
+                    first.incarnation,
+                    first.address,
+                    first.shard,
+                    row.suspect,
+                    row.shards if len(row.shards) > 1 else (),
                 )
             )
 

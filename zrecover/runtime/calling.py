@@ -220,7 +220,13 @@ class CallPool:
     def _write(self, call: _Pending, effect: Write) -> list[CallEffect]:
         id, target, remaining = effect
         header = m.Call(
-            id, self._cluster, target.uid, remaining, target.shard, call.core.idempotent
+            id,
+            self._cluster,
+            target.uid,
+            remaining,
+            target.shard,
+            call.core.idempotent,
+            target.shards,
         )
         lane = self._lanes.get(target.address)
         sent = Sent.GONE if lane is None else lane.link.send((encode(header), call.body))

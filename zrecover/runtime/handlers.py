@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from zrecover.errors import ConfigError
 from zrecover.model import Replica
+from zrecover.runtime.peers import Peers, ShardPeer
+from zrecover.wire.messages import RouteShard
 
 __all__ = ["Handler", "HandlerPool", "How", "RequestContext", "Shape", "shape_of"]
 
@@ -48,11 +50,22 @@ class Shape(NamedTuple):
 class RequestContext:
     """What a handler may know of its request; valid in whatever thread it runs."""
 
-    __slots__ = ("_cancelled", "_deadline", "replica")
+    __slots__ = ("_cancelled", "_deadline", "_peers", "_waits", "replica", "shards")
 
-    def __init__(self, replica: Replica, deadline: float) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        deadline: float,
+        peers: Peers | None = None,
+        shards: tuple[RouteShard, ...] = (),
+        *,
+        waits: bool = False,
+    ) -> None:
         self.replica = replica
         """The replica that was asked."""
+        self.shards = shards
+        """Where all shards of a sharded replica are, in order."""
+        self._peers, self._waits = peers, waits
         self._deadline = deadline
         self._cancelled = False
 
@@ -65,6 +78,16 @@ class RequestContext:
     def cancelled(self) -> bool:
         """True once nobody waits: the caller took it back, or the deadline has passed."""
         return self._cancelled or time.monotonic() >= self._deadline
+
+    def shard(self, number: int) -> ShardPeer:
+        """Another shard of the replica, to be called. Raises ConfigError if there is none."""
+        if self._peers is not None:
+            for at in self.shards:
+                if at.shard == number:
+                    uid, left = self.replica.uid, self.remaining
+                    return ShardPeer(self._peers, uid, at, left, waits=self._waits)
+        many = self.replica.n_worker
+        raise ConfigError(f"{self.replica.uid} has no shard {number} to be called; it has {many}")
 
     def cancel(self) -> None:
         """The caller took it back."""

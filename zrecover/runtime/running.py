@@ -18,6 +18,7 @@ from zrecover.errors import PayloadError
 from zrecover.model import Replica, ReplicaState
 from zrecover.net import Peer
 from zrecover.runtime.handlers import Handler, HandlerPool, How, RequestContext, shape_of
+from zrecover.runtime.peers import Peers
 from zrecover.wire import messages as m
 from zrecover.wire.payload import pack, unpack
 
@@ -46,10 +47,21 @@ class Request:
         "task",
     )
 
-    def __init__(self, peer: Peer, id: int, served: Served, body: bytes, deadline: float) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        id: int,
+        served: Served,
+        body: bytes,
+        deadline: float,
+        peers: Peers | None = None,
+        shards: tuple[m.RouteShard, ...] = (),
+    ) -> None:
         self.peer, self.id, self.served, self.body = peer, id, served, body
         self.deadline = deadline
-        self.context = RequestContext(served.replica, deadline)
+        self.context = RequestContext(
+            served.replica, deadline, peers, shards, waits=served.synchronous
+        )
         self.started = False
         self.released = False
         self.task: asyncio.Task[None] | None = None
@@ -88,6 +100,11 @@ class Served:
     def has_handler(self) -> bool:
         """False while the model is being loaded."""
         return self._handler is not None
+
+    @property
+    def synchronous(self) -> bool:
+        """True where the handler blocks for what it needs."""
+        return self._how is not How.TASK
 
     def set_handler(self, handler: Handler, *, inline: bool) -> None:
         """From now on it is READY. Raises ConfigError for what cannot be a handler."""

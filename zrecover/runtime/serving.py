@@ -28,6 +28,7 @@ from zrecover.net import (
 )
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.outbox import Outbox
+from zrecover.runtime.peers import Peers
 from zrecover.runtime.running import Request, Served, failure
 from zrecover.wire import messages as m
 from zrecover.wire.codec import TO_DATA, encode
@@ -58,6 +59,7 @@ class RequestServer:
         limits: Limits = LIMITS,
         max_running: int = 32,
         max_queued: int = 1024,
+        insecure: bool = False,
     ) -> None:
         self.bad_messages = 0
         """Messages that were none of ours."""
@@ -65,6 +67,7 @@ class RequestServer:
         """Requests that were answered, also with an error."""
         self._context, self._cluster = context, cluster
         self._timing, self._limits = timing, limits
+        self._insecure = insecure
         self._max_running, self._max_queued = max_running, max_queued
         self._loop = asyncio.get_running_loop()
         self._served: dict[tuple[str, int], Served] = {}
@@ -74,6 +77,7 @@ class RequestServer:
         self._outbox: Outbox | None = None
         self._attachment: Attachment | None = None
         self._address: Endpoint | None = None
+        self._peers: Peers | None = None
         self._draining = self._closed = self._reading = self._kicking = False
         self._limit = 1
         self._seen = self._stalled = 0.0
@@ -131,6 +135,8 @@ class RequestServer:
         for request in list(self._requests.values()):
             self._answer(request, *failure(request, "cancelled", "the worker stopped", ran=True))
             request.served.withdraw(request)
+        if self._peers is not None:
+            self._peers.close()
         if self._attachment is not None:
             self._attachment.detach()
         if self._router is not None and self._outbox is not None:
@@ -250,9 +256,24 @@ class RequestServer:
             text = f"the worker stood still for {self._stalled:.1f} s; this may be too old"
             self._turn_away(peer, call, "overloaded", text)
         else:
-            request = Request(peer, call.id, served, body, now + call.remaining)
+            peers = self._peers_for(call)
+            deadline = now + call.remaining
+            request = Request(peer, call.id, served, body, deadline, peers, call.shards)
             self._requests[peer, call.id] = request
             served.take(request, now)
+
+    def _peers_for(self, call: m.Call) -> Peers | None:
+        """What its handler reaches other shards with; made for the first sharded call."""
+        if call.shards and self._peers is None:
+            self._peers = Peers(
+                self._context,
+                self._cluster,
+                self._loop,
+                self._timing,
+                self._limits,
+                insecure=self._insecure,
+            )
+        return self._peers
 
     # --- what goes out ---
 

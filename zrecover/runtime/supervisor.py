@@ -226,12 +226,11 @@ class Supervisor:
         """The core has moved: publish what is new, soon (I/O thread)."""
         node = self._node
         if node is not None and self._key_now() != self._key:
-            due = self._published + 20 * self._cost
             now = time.monotonic()
-            if due <= now:
+            if self._due <= now:
                 self._publish(now)
             else:
-                node.also_at = due
+                node.also_at = self._due
 
     def _key_now(self) -> object:
         core = self._core
@@ -239,14 +238,22 @@ class Supervisor:
         numbers = (core.registry.revision, core.publisher.audience.number, core.recovery.seen)
         return core.state, core.epoch, core.liveness.braked, numbers, core.leader
 
+    @property
+    def _due(self) -> float:
+        """From when on news may be published: making views must not take all the time.
+
+        But who waits for a new state, such as the end of the recovery, is told at once.
+        """
+        core = self._core
+        moved = core is not None and core.state is not self._view.state
+        return 0.0 if moved else self._published + 20 * self._cost
+
     def _publish(self, now: float) -> None:
         core, node = self._core, self._node
         if core is None or node is None:
             return
         fresh = self._key_now() != self._key
-        if not fresh and now - self._published < max(_REFRESH, 20 * self._cost):
-            return
-        if fresh and self._published + 20 * self._cost > now:
+        if now < self._due or (not fresh and now < self._published + _REFRESH):
             return
         node.also_at = None
         self._key = self._key_now()

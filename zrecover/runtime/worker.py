@@ -127,7 +127,9 @@ class Worker:
         party = self._party
         await party.open_with_plugins()
         try:
-            self._server = RequestServer(party.context, self.cluster, timing=party.timing)
+            self._server = RequestServer(
+                party.context, self.cluster, timing=party.timing, insecure=self._insecure
+            )
             bound = self._server.bind(self._bind)
             self.address = advertised(bound, self._advertise, "worker")
             self._incarnation = time.time_ns() // 1_000_000

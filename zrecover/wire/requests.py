@@ -11,6 +11,7 @@ import msgspec
 
 from zrecover.wire.base import Message
 from zrecover.wire.fields import Name, Number, Seconds, Shard, Text
+from zrecover.wire.routing import RouteShard
 
 __all__ = ["Call", "Cancel", "Failure", "Reply"]
 
@@ -25,6 +26,8 @@ class Call(Message, frozen=True):
     """How long the caller still waits; the worker drops what has passed it."""
     shard: Shard = 0
     idempotent: bool = False
+    shards: Annotated[tuple[RouteShard, ...], msgspec.Meta(max_length=1024)] = ()
+    """Where all shards of a sharded replica are, so that its handler can reach them."""
 
 
 class Cancel(Message, frozen=True):
