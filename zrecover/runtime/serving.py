@@ -269,7 +269,7 @@ class RequestServer:
                 self._context,
                 self._cluster,
                 self._loop,
-                self._timing,
+                self._timing or Timing(),
                 self._limits,
                 insecure=self._insecure,
             )
