@@ -161,6 +161,9 @@ class Cluster:
             raise LifecycleError("enter the cluster before starting processes in it")
         process = await Process.start(name, argv, env=self._env, cwd=self._cwd)
         self.processes.append(process)
+        if not self._open:  # it was left while the process was being started
+            await process.destroy()
+            raise LifecycleError(f"the cluster was left before {name} was started")
         if wait:
             await process.wait_ready(self._ready_timeout)
         return process

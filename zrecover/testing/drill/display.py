@@ -96,7 +96,8 @@ class Display:
         if stream is not None:
             answered = len(stream.outcomes)
             head += f"   sent {stream.sent}, answered {answered}, failed {stream.failed}"
-        return Text("\n".join([head, *(f"  {line}" for line in self._recent)]))
+        lines = [head, *(f"  {line}" for line in self._recent)]
+        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
 
 def _out(text: str) -> None:

@@ -73,9 +73,15 @@ class Stage:
         discovery = await self.cluster.start_discovery()
         self._tell(f"discovery answers at {self.cluster.endpoint} (pid {discovery.pid})")
         started = await asyncio.gather(
-            self.start_supervisor(), *(self.start_worker(id) for id in WORKERS)
+            self.start_supervisor(),
+            *(self.start_worker(id) for id in WORKERS),
+            return_exceptions=True,  # all have ended or are up before anything is torn down
         )
-        self.supervisor = started[0]
+        for outcome in started:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            if outcome.name not in WORKERS:
+                self.supervisor = outcome
         self.client = await self._stack.enter_async_context(
             Client(self.cluster.endpoint, cluster=self.cluster.name, name="drill")
         )
