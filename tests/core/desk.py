@@ -142,10 +142,10 @@ class Desk:
         self.out = out
         return self
 
-    def beat(self, worker: str, *, peer: str | None = None, beat: int = 1) -> Desk:
+    def beat(self, worker: str) -> Desk:
         record = self.core.registry.workers[worker]
-        session, seq, digest = record.session, record.seq, record.digest
-        return self.hear(peer or worker, m.Heartbeat(session, beat, seq, digest))
+        beat = m.Heartbeat(record.session, 1, record.seq, record.digest)
+        return self.hear(str(record.peer), beat)
 
     def routes(self, peer: str = "c", *, since: RouteVersion | None = None, epoch: int = 0) -> Desk:
         return self.hear(peer, m.Routes("prod", "client", epoch, SUPPORTED, since))
