@@ -287,6 +287,25 @@ def test_an_unknown_model_is_said_at_once_only_by_a_complete_table() -> None:
         bench.error(ModelNotFound)
 
 
+class OldSource(Source):
+    """Knows something from before the call, and may be asked to look again."""
+
+    fresh_at = -1.0
+    asked = 0
+
+    def freshen(self) -> None:
+        self.asked += 1
+
+
+def test_an_old_table_is_brought_up_to_date_before_it_denies_a_model() -> None:
+    source = OldSource()
+    bench = Bench(source)
+    assert (bench.out, bench.call.state, source.asked) == ([], CallState.WAITING, 1)
+    source.fresh_at = 0.5
+    bench.out = bench.call.look(0.5)
+    bench.error(ModelNotFound)
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

@@ -38,6 +38,8 @@ __all__ = ["RequestServer"]
 _BURST: Final = 64
 _STALL_S: Final = 0.75
 """The loop did not come round for this long: what has piled up may be from before."""
+_PILE_S: Final = 0.5
+"""For so long after that, what has piled up may still come out of the socket."""
 _FAREWELL_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
@@ -80,7 +82,7 @@ class RequestServer:
         self._peers: Peers | None = None
         self._draining = self._closed = self._reading = self._kicking = False
         self._limit = 1
-        self._seen = self._stalled = 0.0
+        self._seen = self._stalled = self._fresh_from = 0.0
 
     # --- life ---
 
@@ -190,13 +192,15 @@ class RequestServer:
         now = self._loop.time()
         gap, self._seen = now - self._seen, now
         if gap > _STALL_S:
-            self._stalled = gap
+            self._stalled = max(gap, self._stalled)
+            self._fresh_from = now + _PILE_S
         try:
             # The first message by itself: its handler begins before we look for more.
             burst = router.recv(self._limit)
             self._limit = _BURST if burst else 1
             if not burst:
-                self._stalled = 0.0
+                if now >= self._fresh_from:
+                    self._stalled = 0.0
                 self._look_at(router)
         except ZRecoverError:  # the socket's context is ending
             self.close()
@@ -251,7 +255,7 @@ class RequestServer:
         elif served is None:
             text = f"{call.uid}, shard {call.shard}, is not served here"
             self._turn_away(peer, call, "no-replica", text)
-        elif self._stalled and call.remaining <= self._stalled:
+        elif 0.0 < call.remaining <= self._stalled:
             # It may have waited here for as long as that: who still wants it, asks again.
             text = f"the worker stood still for {self._stalled:.1f} s; this may be too old"
             self._turn_away(peer, call, "overloaded", text)
