@@ -13,7 +13,10 @@ from msgspec import inspect as schema
 
 from docs.parts.meanings import MEANINGS
 from docs.parts.source import first_sentence, members, table
+from zrecover.config import LIMITS
 from zrecover.wire import messages as m
+from zrecover.wire.bounds import MAX_ITEMS
+from zrecover.wire.payload import MAX_CONTAINERS
 
 __all__ = ["PARTS", "RECORDS", "UNIONS", "meaning_of", "tag_of"]
 
@@ -73,7 +76,7 @@ def _number(value: float | None) -> str:
             return f"2^{power} - 1"
     if isinstance(value, float) and math.isfinite(value) and value >= 1e6:
         return f"{value:.0e}".replace("e+0", "e")
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _span(low: Any, high: Any, unit: str = "") -> str:
@@ -181,7 +184,29 @@ def _who() -> str:
     return table(("from", "to", "messages", "decoder"), rows)
 
 
+def _bounds() -> str:
+    rows = [
+        (
+            "frames of a message, as a ROUTER sees it: routing id, delimiter, the rest",
+            LIMITS.frames,
+        ),
+        ("bytes of a control frame", LIMITS.control_frame),
+        ("bytes of a header frame", LIMITS.header_frame),
+        ("bytes of a payload frame", LIMITS.payload_frame),
+        ("bytes of an encoded claim", LIMITS.claim),
+        ("bytes of claims in one part of a registration", LIMITS.part_bytes),
+        ("claims in one part of a registration", LIMITS.claims_per_part),
+        ("claims of one worker", LIMITS.claims_per_worker),
+        ("rows in one part of a route table", LIMITS.rows_per_part),
+        ("levels of metadata and payloads", LIMITS.depth),
+        ("arrays and maps in a payload", MAX_CONTAINERS),
+        ("values in metadata", MAX_ITEMS),
+    ]
+    return table(("of", "at most"), [(what, f"{most:,}") for what, most in rows])
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "messages.bounds": _bounds,
     "messages.who": _who,
     **{f"message.{tag}": partial(_message, kind) for tag, kind in _messages().items()},
     **{f"record.{kind.__name__}": partial(_message, kind) for kind in RECORDS},
