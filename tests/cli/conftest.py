@@ -74,7 +74,9 @@ class House:
         """A worker and its ready line."""
         words = [word for serve in serves for word in ("--serve", serve)]
         process = self.start("worker", "--endpoint", endpoint, "--id", name, *words, "--json")
-        return process, process.line()
+        ready = process.line()
+        assert ready.get("ready"), process.err
+        return process, ready
 
     def ask(self, *words: str, code: int = 0) -> dict[str, Any]:
         """A short command that ends with `code`; what it prints."""

@@ -29,7 +29,8 @@ def test_S01_a_killed_supervisor_comes_back_elsewhere(house: House) -> None:
     assert (ready["role"], ready["pid"], ready["endpoint"]) == ("supervisor", first.pid, endpoint)
     assert ready["state"] in {"RECOVERING", "SERVING"}
 
-    worker, told = house.worker(endpoint, "w1", "shout-rep0=factories:load", "big-rep0=json:loads")
+    serves = ("shout-rep0=factories:load", "big-rep0=factories:load")
+    worker, told = house.worker(endpoint, "w1", *serves)
     house.worker(endpoint, "w2", "shout-rep1=factories:load")
     assert told["replicas"] == ["shout-rep0", "big-rep0"]
     assert (told["role"], told["pid"], told["id"]) == ("worker", worker.pid, "w1")

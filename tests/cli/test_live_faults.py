@@ -42,24 +42,27 @@ def stranger(greeting: bytes) -> Iterator[str]:
         peer.close()
 
 
-@pytest.mark.parametrize(
-    "greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 50, b"\xff\x00" * 99]
-)
+@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 50])
 def test_L10_garbage_behind_the_endpoint(house: House, greeting: bytes) -> None:
     with stranger(greeting) as address:
+        at = ("--endpoint", address)
+        worker = house.start("worker", *at, "--id", "w", "--json")
         begun = time.monotonic()
-        told = house.status(address, "--timeout", "1", code=3)
-        assert told["error"]["type"] == "NoSupervisor"
-        assert time.monotonic() - begun < 10
-        assert house.call("m", address, 1, "--timeout", "1", code=3)["error"]["type"]
-        worker, ready = house.worker(address, "w", "shout-rep0=factories:load")
-        assert ready["registered"] is False
-        words = ("--id", "x", "--give-up-after", "1", "--json")
-        impatient = house.start("worker", "--endpoint", address, *words)
-        assert impatient.end() == 3
-        taken = house.start("supervisor", "--endpoint", address)
+        asking = [
+            house.start("status", *at, "--timeout", "1", "--json"),
+            house.start("call", "m", *at, "--data", "1", "--timeout", "1", "--json"),
+            house.start("worker", *at, "--id", "x", "--give-up-after", "1"),
+        ]
+        taken = house.start("supervisor", *at)
+        assert [process.end() for process in asking] == [3, 3, 3]
+        assert time.monotonic() - begun < 15
+        for process in asking:
+            assert address in process.err
+            assert "Traceback" not in process.err
+        assert asking[0].rest()[0]["error"]["type"] == "NoSupervisor"
         assert taken.end() == 1
         assert f"Error: cannot listen on {address}" in taken.err
+        assert worker.line()["registered"] is False
         worker.signal(signal.SIGTERM)
         assert worker.end() == 0
 

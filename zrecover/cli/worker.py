@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import threading
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["worker"]
 
 _LOOPBACK: Final = "tcp://127.0.0.1:*"
+_ANSWER: Final = 0.5
 
 
 @click.group(
@@ -133,10 +135,20 @@ async def _run(
             insecure=invocation.insecure,
             **options,
         ) as service:
-            await stop.during(_stay(invocation, service, ",".join(endpoints), factories))
-            if stop.asked and not await service.drain():
-                invocation.warn("%d requests did not end in time", service.in_flight)
+            try:
+                await stop.during(_stay(invocation, service, ",".join(endpoints), factories))
+                if stop.asked and not await service.drain():
+                    invocation.warn("%d requests did not end in time", service.in_flight)
+            finally:
+                await _be_known(service)
     return ExitCode.DONE
+
+
+async def _be_known(service: Worker) -> None:
+    """Let a registration that is under way be answered, or the goodbye would come before it."""
+    if not service.registered:
+        with contextlib.suppress(ZRecoverError):
+            await service.wait_registered(_ANSWER)
 
 
 async def _stay(
