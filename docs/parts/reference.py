@@ -22,6 +22,7 @@ from zrecover.core.reign import Candidacy
 from zrecover.core.routes import RouteBook, RoutesState
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.worker import WorkerCore, WorkerIdentity
+from zrecover.hooks import PluginRow, Plugins, Specs, kinds, records
 from zrecover.net import options
 from zrecover.runtime.handlers import RequestContext
 
@@ -56,6 +57,15 @@ VALUES: tuple[type, ...] = (
     view.Conflict,
 )
 """Enumerations and records: a table each."""
+
+HOOK_RECORDS: tuple[type, ...] = (
+    records.Claim,
+    records.Group,
+    records.Member,
+    records.Rebuilt,
+    PluginRow,
+)
+"""What hooks are given and give."""
 
 CORES: tuple[type, ...] = (
     WorkerCore,
@@ -284,6 +294,27 @@ def _steps(module: Any) -> str:
     return table(("name", "fields", "meaning"), rows)
 
 
+# --- hooks ---
+
+
+def _hooks() -> str:
+    parts = []
+    for name, value in _public(Specs):
+        if name.startswith("zrecover_") and inspect.isfunction(value):
+            parts += [f"### `{name}`", _code(_signature(value, name=name)), prose(value.__doc__)]
+    return "\n\n".join(parts)
+
+
+def _kinds() -> str:
+    rows = [
+        (f"`{kind}`", *columns)
+        for plugin in (kinds.Plain, kinds.Sharded)
+        for kind, columns in plugin.matrix.items()
+    ]
+    rows.append(("any other, unless a plugin knows it", "no", "no", "none", "refused"))
+    return table(("kind", "routes", "status records", "coordination state", "routed"), rows)
+
+
 # --- sockets ---
 
 
@@ -327,6 +358,10 @@ PARTS: dict[str, Callable[[], str]] = {
     **{f"core.{cls.__name__}": partial(_class, cls) for cls in CORES},
     "core.inputs": partial(_steps, inputs),
     "core.effects": partial(_steps, effects),
+    **{f"hook.{cls.__name__}": partial(_value, cls) for cls in HOOK_RECORDS},
+    "hook.Plugins": partial(_class, Plugins),
+    "hooks.specs": _hooks,
+    "hooks.kinds": _kinds,
     "errors.tree": _tree,
     "errors.table": _errors,
     "defaults.timing": lambda: _defaults(config.Timing()),
