@@ -177,10 +177,10 @@ def test_failures_back_off_to_a_bound_while_the_others_go_on() -> None:
 def test_L10_an_endpoint_that_never_answers_is_given_up_and_asked_anew() -> None:
     a = asker(ONE, TWO).ask(wait=2.0).fail(TWO)
     a.finder._endpoints[1].due = 1e9
-    assert a.run(2.99).open[ONE].question == 1
+    assert a.run(0.99).open[ONE].question == 1
     a.run(0.02)
     assert ONE not in a.open
-    assert f"{ONE}: no answer within 3.0 s" in a.finder.seen
+    assert f"{ONE}: no answer within 1.0 s" in a.finder.seen
     before = a.asked[0]
     a.run(0.1)
     assert a.open[ONE].question == 3
@@ -233,8 +233,23 @@ def test_a_held_question_is_renewed_at_once() -> None:
     assert a.finder.seen == f"{ONE}: nobody leads cluster 'prod'"
 
 
+def test_the_first_question_is_answered_at_once_and_the_next_is_held() -> None:
+    a = asker().ask(wait=2.0)
+    assert a.open[ONE].message.wait_ms == 0
+    a.nobody(ONE)
+    assert a.finder.seen == f"{ONE}: nobody leads cluster 'prod'"
+    assert a.open[ONE].message.wait_ms == 2000
+    assert a.run(2.99).open[ONE].question == 2
+    a.run(0.02)
+    assert f"{ONE}: no answer within 3.0 s" in a.finder.seen
+
+
+def test_a_search_for_another_boot_is_held_from_the_start() -> None:
+    assert asker().ask(not_boot="x", wait=2.0).open[ONE].message.wait_ms == 2000
+
+
 def test_a_discovery_that_does_not_hold_is_asked_ever_more_rarely() -> None:
-    a = asker().ask()
+    a = asker().ask().nobody(ONE)
     end, answers = a.now + 60, 0
     while a.now < end:
         a.nobody(ONE)

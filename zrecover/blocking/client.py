@@ -80,7 +80,10 @@ class Client(Hosted[client.Client]):
         for caller in callers:
             caller.close()
         with self._idle:  # its sockets are in use until the last call has ended
-            self._idle.wait_for(lambda: self._calling == 0, timeout=5.0)
+            ended = self._idle.wait_for(lambda: self._calling == 0, timeout=5.0)
+        if ended:
+            for caller in callers:
+                caller.release()
         self._context = None
         context.close()
 

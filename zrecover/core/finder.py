@@ -30,6 +30,8 @@ class _Endpoint:
     address: str
     question: int | None = None
     nonce: int = 0
+    wait: float = 0.0
+    """For how long it was asked to hold the question."""
     asked: float = 0.0
     due: float = 0.0
     """When the question is given up, or when the next one is put."""
@@ -129,6 +131,8 @@ class Finder:
         found = self._ripe(now)
         if found is not None:
             return self.cancel(), found
+        if endpoint.wait < self._wait:  # now that we know how it is, it may hold the next one
+            return [self._put(endpoint, now)], None
         hold = min(self._wait, self._timing.hold)
         if now - endpoint.asked < max(hold / 2, self._timing.backoff_min):
             self._pause(endpoint, endpoint.seen, now)
@@ -159,26 +163,25 @@ class Finder:
             else:
                 out.append(Forget(endpoint.question))
                 endpoint.question = None
-                self._pause(endpoint, f"no answer within {self._bound:.1f} s", now)
+                seconds = endpoint.wait + self._timing.resolve
+                self._pause(endpoint, f"no answer within {seconds:.1f} s", now)
         return out, None
 
     # --- one try ---
 
-    @property
-    def _bound(self) -> float:
-        """Seconds after which a question counts as unanswered."""
-        return self._wait + self._timing.resolve
-
     def _put(self, endpoint: _Endpoint, now: float) -> Effect:
         endpoint.question = next(self._numbers)
         endpoint.nonce = self._rng.randrange(1, 2**53)
-        endpoint.asked, endpoint.due = now, now + self._bound
+        # The first question of all is answered at once, so that it is known what there is.
+        first = not endpoint.seen and self._not_boot is None
+        endpoint.wait = 0.0 if first else self._wait
+        endpoint.asked, endpoint.due = now, now + endpoint.wait + self._timing.resolve
         resolve = Resolve(
             cluster=self._cluster,
             nonce=endpoint.nonce,
             not_boot=self._not_boot,
             epoch=self._epoch,
-            wait_ms=round(self._wait * 1000),
+            wait_ms=round(endpoint.wait * 1000),
         )
         return Ask(endpoint.question, endpoint.address, resolve)
 

@@ -1,0 +1,234 @@
+"""The blocking names: the same promises, in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import zrecover
+from zrecover.blocking import Client, DiscoveryService, Supervisor, Worker
+from zrecover.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    LifecycleError,
+    ModelNotFound,
+    NoSupervisor,
+    RemoteError,
+)
+from zrecover.testing.cluster import ANY_PORT
+
+
+@dataclass
+class Cluster:
+    discovery: DiscoveryService
+    supervisor: Supervisor
+    worker: Worker
+    client: Client
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with (
+        DiscoveryService(ANY_PORT) as discovery,
+        Supervisor(announce=discovery.endpoint, expect_workers=1) as supervisor,
+        Worker(discovery.endpoint, worker_id="gpu-1") as worker,
+        Client(discovery.endpoint) as client,
+    ):
+        worker.serve(zrecover.Replica("shout"), str.upper, inline=True)
+        worker.wait_registered(10)
+        yield Cluster(discovery, supervisor, worker, client)
+
+
+def wait_for(condition: Callable[[], bool], within: float = 10.0) -> None:
+    end = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def test_a_call_is_answered_in_the_callers_thread(cluster: Cluster) -> None:
+    assert cluster.client.call("shout", "hello", deadline=10) == "HELLO"
+
+
+def test_threads_share_a_client(cluster: Cluster) -> None:
+    answers: list[str] = []
+
+    def work(text: str) -> None:
+        answers.extend(cluster.client.call("shout", text, deadline=10) for _ in range(20))
+
+    threads = [threading.Thread(target=work, args=(text,)) for text in ("a", "b", "c", "d")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(set(answers)) == ["A", "B", "C", "D"]
+    assert len(answers) == 80
+
+
+def test_sockets_of_threads_that_ended_are_closed(cluster: Cluster) -> None:
+    def work() -> None:
+        cluster.client.call("shout", "x", deadline=10)
+
+    for _ in range(20):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(10)
+    assert len(cluster.client._callers) <= 2
+
+
+def test_the_view_and_the_report_are_there(cluster: Cluster) -> None:
+    report = cluster.supervisor.wait_recovered(10)
+    assert report.seen == ("gpu-1",)
+    wait_for(lambda: "shout" in cluster.supervisor.view.models)
+    assert cluster.client.status(10)["models"]["shout"]["ready"] == 1
+
+
+def test_an_unknown_model_is_told_at_once(cluster: Cluster) -> None:
+    cluster.supervisor.wait_recovered(10)
+    with pytest.raises(ModelNotFound):
+        cluster.client.call("nothing", 1, deadline=10)
+
+
+def test_a_call_ends_at_its_deadline(cluster: Cluster) -> None:
+    release = threading.Event()
+    cluster.worker.serve(zrecover.Replica("slow"), lambda _: release.wait(10))
+    with pytest.raises(DeadlineExceeded):
+        cluster.client.call("slow", 1, deadline=0.2)
+    release.set()
+
+
+def test_what_a_handler_raises_comes_out(cluster: Cluster) -> None:
+    def fail(payload: Any) -> None:
+        raise ValueError("no such token")
+
+    cluster.worker.serve(zrecover.Replica("bad"), fail)
+    with pytest.raises(RemoteError, match="no such token"):
+        cluster.client.call("bad", 1, deadline=10)
+
+
+def test_S01_calls_go_on_while_the_supervisor_is_replaced() -> None:
+    with DiscoveryService(ANY_PORT) as discovery:
+        first = Supervisor(announce=discovery.endpoint, expect_workers=1)
+        first.__enter__()
+        with (
+            Worker(discovery.endpoint, worker_id="gpu-1") as worker,
+            Client(discovery.endpoint) as client,
+        ):
+            worker.serve(zrecover.Replica("shout"), str.upper)
+            assert client.call("shout", "a", deadline=10) == "A"
+            first.close()
+            assert client.call("shout", "b", deadline=10) == "B"
+            with Supervisor(announce=discovery.endpoint, expect_workers=1) as second:
+                second.wait_recovered(10)
+                wait_for(lambda: worker.supervisor == second.boot)
+                wait_for(lambda: client.supervisor == second.boot)
+                assert client.call("shout", "c", deadline=10) == "C"
+                assert second.view.recovery.restored == ("shout-rep0",)
+
+
+def test_a_call_without_a_supervisor_waits_and_says_what_was_seen() -> None:
+    with DiscoveryService(ANY_PORT) as discovery, Client(discovery.endpoint) as client:
+        with pytest.raises(NoSupervisor, match="nobody leads"):
+            client.call("shout", 1, deadline=0.3)
+
+
+def test_a_waiting_call_wakes_up_when_the_route_comes() -> None:
+    with DiscoveryService(ANY_PORT) as discovery, Client(discovery.endpoint) as client:
+        answers: list[str] = []
+        caller = threading.Thread(
+            target=lambda: answers.append(client.call("shout", "late", deadline=20))
+        )
+        caller.start()
+        with (
+            Supervisor(announce=discovery.endpoint, expect_workers=1),
+            Worker(discovery.endpoint, worker_id="gpu-1") as worker,
+        ):
+            worker.serve(zrecover.Replica("shout"), str.upper)
+            caller.join(20)
+            assert answers == ["LATE"]
+
+
+def test_closing_ends_a_call_that_is_under_way(cluster: Cluster) -> None:
+    release, errors = threading.Event(), []
+    cluster.worker.serve(zrecover.Replica("slow"), lambda _: release.wait(20))
+
+    def work() -> None:
+        try:
+            cluster.client.call("slow", 1, deadline=20)
+        except LifecycleError as error:
+            errors.append(error)
+
+    caller = threading.Thread(target=work)
+    caller.start()
+    wait_for(lambda: cluster.worker.in_flight == 1)
+    cluster.client.close()
+    caller.join(10)
+    release.set()
+    assert len(errors) == 1
+
+
+def test_a_silent_worker_can_be_forgotten_and_a_live_one_not(cluster: Cluster) -> None:
+    with pytest.raises(ConfigError, match="alive"):
+        cluster.supervisor.forget("gpu-1")
+    with pytest.raises(ConfigError, match="no worker"):
+        cluster.client.forget_worker("gpu-9")
+
+
+def test_load_declares_the_replica_and_serves_what_the_factory_returns(cluster: Cluster) -> None:
+    cluster.worker.load(zrecover.Replica("twice"), lambda replica: lambda x: [replica.uid, x, x])
+    assert cluster.client.call("twice", 1, deadline=10) == ["twice-rep0", 1, 1]
+
+
+def test_a_factory_that_raises_withdraws_the_replica(cluster: Cluster) -> None:
+    def factory() -> None:
+        raise OSError("no weights")
+
+    with pytest.raises(OSError, match="no weights"):
+        cluster.worker.load(zrecover.Replica("broken"), factory)
+    assert [replica.model for replica in cluster.worker.replicas] == ["shout"]
+
+
+def test_drain_finishes_what_is_in_flight(cluster: Cluster) -> None:
+    assert cluster.worker.drain(5)
+    with pytest.raises(zrecover.NoReplica):
+        cluster.client.call("shout", "x", deadline=0.3)
+
+
+def test_nothing_works_before_it_is_opened_or_after_it_is_closed() -> None:
+    client = Client("tcp://127.0.0.1:5700")
+    with pytest.raises(LifecycleError):
+        client.call("shout", 1)
+    with pytest.raises(LifecycleError):
+        client.status()
+    service = DiscoveryService(ANY_PORT)
+    with service:
+        pass
+    with pytest.raises(LifecycleError), service:
+        pass
+
+
+def test_a_handler_of_one_shard_blocks_for_the_other() -> None:
+    with (
+        DiscoveryService(ANY_PORT) as discovery,
+        Supervisor(announce=discovery.endpoint, expect_workers=2),
+        Worker(discovery.endpoint, worker_id="a") as a,
+        Worker(discovery.endpoint, worker_id="b") as b,
+        Client(discovery.endpoint) as client,
+    ):
+
+        def first(payload: int, context: Any) -> int:
+            return int(context.shard(1).call(payload)) + 1
+
+        async def second(payload: int) -> int:
+            await asyncio.sleep(0)
+            return payload * 10
+
+        b.serve(zrecover.Replica("big", n_worker=2, shard=1), second)
+        a.serve(zrecover.Replica("big", n_worker=2, shard=0), first)
+        assert client.call("big", 4, deadline=10) == 41
