@@ -55,42 +55,34 @@ class Outcome:
     state: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
 class _Group:
-    """The winners of one launch, by shard."""
+    """The winners of one launch, by shard, and what follows from them."""
 
-    launch: Launch
-    n_worker: int
-    shards: tuple[Candidate, ...]
+    __slots__ = ("decision", "launch", "missing", "n_worker", "shards", "state")
 
-    @property
-    def missing(self) -> list[int]:
-        have = {candidate.claim.shard for candidate in self.shards}
-        return [shard for shard in range(self.n_worker) if shard not in have]
-
-    @property
-    def state(self) -> ReplicaStatus:
-        states = {candidate.claim.state for candidate in self.shards}
+    def __init__(self, launch: Launch, n_worker: int, shards: tuple[Candidate, ...]) -> None:
+        self.launch, self.n_worker, self.shards = launch, n_worker, shards
+        have = {candidate.claim.shard for candidate in shards}
+        self.missing = [shard for shard in range(n_worker) if shard not in have]
+        states = {candidate.claim.state for candidate in shards}
+        self.state = ReplicaStatus.READY
         if self.missing:
-            return ReplicaStatus.INCOMPLETE
-        if ReplicaState.STOPPING in states:
-            return ReplicaStatus.STOPPING
-        if ReplicaState.LOADING in states:
-            return ReplicaStatus.LOADING
-        return ReplicaStatus.READY
-
-    @property
-    def decision(self) -> Decision:
+            self.state = ReplicaStatus.INCOMPLETE
+        elif ReplicaState.STOPPING in states:
+            self.state = ReplicaStatus.STOPPING
+        elif ReplicaState.LOADING in states:
+            self.state = ReplicaStatus.LOADING
+        least = min(shards, key=lambda c: (c.decision.verdict, c.claim.shard))
+        self.decision = least.decision
         """The least permissive verdict in it."""
-        return min(self.shards, key=lambda c: (c.decision.verdict, c.claim.shard)).decision
 
     @property
     def members(self) -> tuple[Placed, ...]:
         """What the plugins rebuild from; empty where there is nothing to rebuild."""
         verdict = self.decision.verdict
-        captured = any(candidate.claim.captured for candidate in self.shards)
-        if self.state is not ReplicaStatus.READY or verdict < Verdict.REBUILD:
+        if verdict < Verdict.REBUILD or self.state is not ReplicaStatus.READY:
             return ()
+        captured = any(candidate.claim.captured for candidate in self.shards)
         if verdict is Verdict.FULL and not captured:
             return ()
         return tuple(Placed(c.claim.shard, c.worker, c.address, c.claim) for c in self.shards)
@@ -117,7 +109,7 @@ def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = N
     if not accepted:
         return _unaccepted(uid, claims)
     groups, losers = _groups(accepted)
-    best = max(groups, key=lambda group: group.rank)
+    best = groups[0] if len(groups) == 1 else max(groups, key=lambda group: group.rank)
     conflicts = sorted(
         [_split(uid, best, c) if _same(best, c) else _lost(uid, best, c) for c in losers]
         + [_lost(uid, best, c) for group in groups if group is not best for c in group.shards],
@@ -145,6 +137,10 @@ def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = N
 
 
 def _groups(accepted: list[Candidate]) -> tuple[list[_Group], list[Candidate]]:
+    """The groups, and the claims that lost against another one on the same shard."""
+    if len(accepted) == 1:  # nearly always
+        claim = accepted[0].claim
+        return [_Group(claim.launch, claim.n_worker, (accepted[0],))], []
     by_group: dict[tuple[Launch, int], dict[int, list[Candidate]]] = defaultdict(
         lambda: defaultdict(list)
     )
@@ -226,9 +222,18 @@ def _view(
     conflicts: tuple[Conflict, ...] = (),
     coordination: Mapping[str, Any] | None = None,
 ) -> ReplicaView:
-    claims = [candidate.claim for candidate in shards]
-    first = claims[0]
-    desired = [claim.desired for claim in claims if claim.desired is not None]
+    first = shards[0].claim
+    created, desired = first.created_ts, first.desired
+    version, abilities, name, label = first.version, first.abilities, first.name, first.label
+    for candidate in shards[1:]:  # of each, the first that says anything
+        claim = candidate.claim
+        created = min(created, claim.created_ts)
+        if claim.desired is not None:
+            desired = max(claim.desired, desired or 0)
+        version = claim.version if version is None else version
+        abilities = abilities or claim.abilities
+        name = claim.name if name is None else name
+        label = claim.label if label is None else label
     return ReplicaView(
         uid=uid,
         model=first.model,
@@ -246,12 +251,12 @@ def _view(
         verdict=decision.verdict,
         reason=reason,
         plugin=decision.plugin,
-        created_ts=min(claim.created_ts for claim in claims),
-        version=next((c.version for c in claims if c.version is not None), None),
-        abilities=next((c.abilities for c in claims if c.abilities), ()),
-        name=next((c.name for c in claims if c.name is not None), None),
-        label=next((c.label for c in claims if c.label is not None), None),
-        desired=max(desired, default=None),
+        created_ts=created,
+        version=version,
+        abilities=abilities,
+        name=name,
+        label=label,
+        desired=desired,
         conflicts=conflicts,
         coordination=coordination,
     )
