@@ -78,7 +78,7 @@ def check_name(what: str, name: object) -> str:
         raise ValueError(f"{what} must not be empty")
     if len(name) > NAME_LIMIT:
         raise ValueError(f"{what} has {len(name)} characters; {NAME_LIMIT} are allowed")
-    if not name.isprintable() or any(c.isspace() for c in name):
+    if " " in name or not name.isprintable():  # all other space is not printable
         raise ValueError(f"{what} {name!r} has a space or a character that cannot be printed")
     return name
 
