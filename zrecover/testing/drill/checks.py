@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zrecover.errors import ZRecoverError
-from zrecover.testing.drill.stage import MYSTERY, REPLICAS, STEADY, WORKERS, Stage
+from zrecover.testing.drill.stage import MYSTERY, STEADY, WORKERS, Stage
 from zrecover.testing.drill.stream import Load, Stream
 from zrecover.testing.drill.trial import Trial
 from zrecover.testing.drill.watch import Routable
@@ -35,7 +35,7 @@ async def begin(stage: Stage, stream: Stream) -> Before:
 
 
 async def _look(stage: Stage) -> Before:
-    pushed = await stage.watch.whole(replicas=REPLICAS, since=time.monotonic())
+    pushed = await stage.watch.whole(replicas=len(stage.uids), since=time.monotonic())
     status = await stage.status()
     return Before(
         routable=pushed.routable,
@@ -70,13 +70,14 @@ async def check_view(trial: Trial, stage: Stage) -> dict[str, Any]:
     trial.check(status["state"] == "SERVING", f"the supervisor is {status['state']}")
     trial.check(not recovery["missing"], f"missing: {', '.join(recovery['missing'])}")
     states = {row["id"]: row["state"] for row in status["workers"]}
-    expected = dict.fromkeys(WORKERS, "ALIVE")
+    expected = dict.fromkeys(stage.workers, "ALIVE")
     trial.check(states == expected, f"the workers are {states}")
     told = {row["id"]: row["pid"] for row in status["workers"]}
     trial.check(told == stage.pids, f"the view names processes {told}, not {stage.pids}")
-    trial.check(report.replicas == REPLICAS, f"{report.replicas} of {REPLICAS} replicas routed")
-    if report.restored:
-        trial.check(len(report.restored) == REPLICAS, f"restored: {', '.join(report.restored)}")
+    uids = stage.uids
+    trial.check(report.replicas == len(uids), f"{report.replicas} of {len(uids)} replicas routed")
+    lacking = sorted(set(uids) - set(report.restored))
+    trial.check(not lacking, f"not restored: {', '.join(lacking)}")
     riddles = [row["uid"] for row in report.skipped]
     trial.check(riddles == [MYSTERY], f"skipped: {riddles}, not just {MYSTERY}")
     return status

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 import time
+import unicodedata
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Final
 
 from zrecover.model import Replica
 
-__all__ = ["MODEL", "SENTENCES", "installed", "load", "load_nothing"]
+__all__ = ["MODEL", "SENTENCES", "SHARDED", "installed", "load", "load_nothing", "load_shard"]
 
 MODEL: Final = "lang"
 """What the drill's replicas are replicas of."""
+
+SHARDED: Final = "halves"
+"""The same model, cut in two shards."""
 
 SENTENCES: Final[tuple[tuple[str, str], ...]] = (
     ("The train to the coast leaves at seven and arrives shortly before noon.", "en"),
@@ -42,7 +46,7 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
 )
 """Whole sentences, each with the language that the model has to answer."""
 
-Handler = Callable[[Any], dict[str, Any]]
+Handler = Callable[..., dict[str, Any]]
 
 
 def installed() -> bool:
@@ -52,16 +56,10 @@ def installed() -> bool:
 
 def load(replica: Replica) -> Handler:
     """Load the model for one replica; the handler takes `{"text": …}`."""
-    began = time.monotonic()
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     classify = LanguageIdentifier.from_model_file(MODEL_FILE).classify
-    loaded = {
-        "uid": replica.uid,
-        "pid": os.getpid(),
-        "loaded_ns": time.time_ns(),
-        "load_s": round(time.monotonic() - began, 3),
-    }
+    loaded = _loaded(replica)
 
     def answer(payload: Any) -> dict[str, Any]:
         language, _ = classify(payload["text"])
@@ -70,6 +68,46 @@ def load(replica: Replica) -> Handler:
     return answer
 
 
+def load_shard(replica: Replica) -> Handler:
+    """Load one half: shard 0 finds the features of a text, shard 1 knows their weights.
+
+    Neither can do the other's work, so an answer is right only if the shards stand in order.
+    """
+    import numpy
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier, visit_counts
+
+    model = LanguageIdentifier.from_model_file(MODEL_FILE)
+    loaded = _loaded(replica)
+
+    if replica.shard == 0:
+        moves, output = model.tk_nextmove, model.tk_output
+        rows = [row << 8 for row in model.tk_row]
+
+        def features(payload: Any, context: Any) -> dict[str, Any]:
+            text = unicodedata.normalize("NFC", payload["text"]).encode()
+            found = visit_counts(moves, rows, output, text) or {}
+            features = [[int(feature), int(times)] for feature, times in found.items()]
+            other = context.shard(1).call({"features": features}, idempotent=True)
+            newest = max(loaded["loaded_ns"], other["loaded_ns"])
+            return {**loaded, "language": other["language"], "loaded_ns": newest}
+
+        return features
+
+    weights, priors, classes = model.nb_ptc, model.nb_pc, model.nb_classes
+
+    def weigh(payload: Any) -> dict[str, Any]:
+        places, times = zip(*payload["features"], strict=True)
+        scores = numpy.log1p(numpy.asarray(times, dtype="float32")) @ weights[list(places)] + priors
+        return {**loaded, "language": classes[int(scores.argmax())]}
+
+    return weigh
+
+
 def load_nothing(replica: Replica) -> Handler:
     """A replica without a model: what matters is only that somebody holds it."""
     return lambda payload: {"uid": replica.uid}
+
+
+def _loaded(replica: Replica) -> dict[str, Any]:
+    """Which process has just loaded what, and when: the same in every answer."""
+    return {"uid": replica.uid, "pid": os.getpid(), "loaded_ns": time.time_ns()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
@@ -14,11 +15,11 @@ from typing import Any, Final, Self, TypeVar
 
 from zrecover import Client
 from zrecover.testing.cluster import Cluster, Process
-from zrecover.testing.drill.langid import MODEL, SENTENCES
+from zrecover.testing.drill.langid import MODEL, SENTENCES, SHARDED
 from zrecover.testing.drill.stream import DEADLINE_S, Load, judge
 from zrecover.testing.drill.watch import RouteWatch
 
-__all__ = ["MYSTERY", "REPLICAS", "STEADY", "WORKERS", "Stage"]
+__all__ = ["HALVES", "MYSTERY", "STEADY", "WORKERS", "Stage"]
 
 T = TypeVar("T")
 
@@ -29,7 +30,8 @@ WORKERS: Final = {
     "gpu-3": (f"{MODEL}-rep2", f"{MODEL}-rep5"),
 }
 """Which replicas each worker loads."""
-REPLICAS: Final = sum(map(len, WORKERS.values()))
+HALVES: Final = {"half-0": 0, "half-1": 1}
+"""Workers that hold one shard each of one replica, where a scenario wants them."""
 STEADY: Final = 60
 """Right answers to wait for before and after each fault."""
 MYSTERY: Final = "riddle-rep0"
@@ -86,8 +88,8 @@ class Stage:
             Client(self.cluster.endpoint, cluster=self.cluster.name, name="drill")
         )
         self.watch = RouteWatch(self.client)
-        await self.watch.whole(replicas=REPLICAS, timeout=30.0)
-        self._tell(f"{REPLICAS} replicas of py3langid are loaded and routed")
+        await self.watch.whole(replicas=len(self.uids), timeout=30.0)
+        self._tell(f"{len(self.uids)} replicas of py3langid are loaded and routed")
 
     async def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
         """Enter something that is to last as long as the stage."""
@@ -102,7 +104,7 @@ class Stage:
         self._starts += 1
         return await self.cluster.start_supervisor(
             bind=bind or "tcp://127.0.0.1:*",
-            expect_workers=len(WORKERS),
+            expect_workers=len(self.workers) or len(WORKERS),
             name=f"supervisor {self._starts}",
             options=options,
         )
@@ -116,6 +118,26 @@ class Stage:
         self.workers[id] = process
         return process
 
+    async def start_halves(self) -> None:
+        """Two more workers, with the two shards of one replica."""
+        serve = f"{SHARDED}-rep0={_HERE}:load_shard,n_worker=2,shard="
+        started = await asyncio.gather(
+            *(self.cluster.start_worker(id, [f"{serve}{shard}"]) for id, shard in HALVES.items())
+        )
+        self.workers |= zip(HALVES, started, strict=True)
+        await self.watch.whole(replicas=len(self.uids), since=time.monotonic())
+
+    async def stop_halves(self) -> None:
+        """They say goodbye."""
+        await asyncio.gather(*(self.workers.pop(id).stop() for id in HALVES))
+        await self.watch.whole(replicas=len(self.uids), since=time.monotonic())
+
+    @property
+    def uids(self) -> list[str]:
+        """Of all replicas that can be called."""
+        halves = [f"{SHARDED}-rep0"] if HALVES.keys() <= self.workers.keys() else []
+        return halves + sorted(uid for uids in WORKERS.values() for uid in uids)
+
     @property
     def pids(self) -> dict[str, int]:
         """Of the workers that run."""
@@ -127,15 +149,20 @@ class Stage:
         """One request of the stream."""
         return await self.client.call(MODEL, payload, deadline=DEADLINE_S, idempotent=True)
 
+    async def send_to_halves(self, payload: dict[str, str]) -> Any:
+        """The same to the replica that is cut in two."""
+        return await self.client.call(SHARDED, payload, deadline=DEADLINE_S, idempotent=True)
+
     async def probe(self) -> dict[str, Load]:
         """Ask each replica by name; which load answered. Raises ZRecoverError, ValueError."""
-        uids = sorted(uid for uids in WORKERS.values() for uid in uids)
+        uids = self.uids
         return dict(zip(uids, await asyncio.gather(*map(self._ask, uids)), strict=True))
 
     async def _ask(self, uid: str) -> Load:
         text, language = SENTENCES[0]
+        model = uid.rpartition("-rep")[0]
         reply = await self.client.call(
-            MODEL, {"text": text}, deadline=DEADLINE_S, idempotent=True, replica=uid
+            model, {"text": text}, deadline=DEADLINE_S, idempotent=True, replica=uid
         )
         problem, said, load = judge(reply, language)
         if load is None or problem or said != uid:

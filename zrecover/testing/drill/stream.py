@@ -93,7 +93,7 @@ class Stream:
     def __init__(self, send: Send, *, rate: float = RATE) -> None:
         self.outcomes: list[Outcome] = []
         self.sent = 0
-        self._send, self._rate = send, rate
+        self.send, self._rate = send, rate
         self._open: set[asyncio.Task[None]] = set()
         self._pump: asyncio.Task[None] | None = None
         self._more = asyncio.Event()
@@ -160,7 +160,7 @@ class Stream:
         sent = time.monotonic()
         problem, uid, load = "given up at the end of the drill", "", None
         try:
-            problem, uid, load = judge(await self._send({"text": text}), language)
+            problem, uid, load = judge(await self.send({"text": text}), language)
         except Exception as error:  # whatever is raised, the request failed
             problem = f"{type(error).__name__}: {error}"
         finally:

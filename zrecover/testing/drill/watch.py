@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from zrecover import Client
 from zrecover.core.routes import RoutesState
-from zrecover.testing.drill.langid import MODEL
 
 __all__ = ["Pushed", "Routable", "RouteWatch"]
 
@@ -96,7 +95,8 @@ class RouteWatch:
         client = self._client
         routable = {
             row.uid: tuple((shard.shard, shard.worker, shard.address) for shard in row.shards)
-            for row in client.routes.get(MODEL, ())
+            for rows in client.routes.values()
+            for row in rows
             if row.shards
         }
         self.history.append(

@@ -7,7 +7,7 @@ import time
 from zrecover.testing.cluster import Process, ProcessFailed
 from zrecover.testing.drill import observed
 from zrecover.testing.drill.checks import begin, check_loads, check_stream, check_view
-from zrecover.testing.drill.stage import REPLICAS, STEADY, WORKERS, Stage
+from zrecover.testing.drill.stage import STEADY, WORKERS, Stage
 from zrecover.testing.drill.stream import Stream
 from zrecover.testing.drill.trial import Trial
 from zrecover.testing.relay import Relay
@@ -81,7 +81,7 @@ async def _lead_through(relay: Relay, stage: Stage) -> None:
     stage.supervisor = await stage.start_supervisor(
         bind=relay.target, options=("--advertise", relay.address)
     )
-    await stage.watch.whole(boot=stage.supervisor.ready["boot"], replicas=REPLICAS)
+    await stage.watch.whole(boot=stage.supervisor.ready["boot"], replicas=len(stage.uids))
 
 
 def _cut(relay: Relay) -> float:
@@ -102,7 +102,7 @@ async def _back(trial: Trial, stage: Stage, process: Process, since: float) -> N
     address = process.ready["internal"]
     pushed = await stage.watch.until(
         lambda pushed: (
-            len(pushed.routable) == REPLICAS
+            len(pushed.routable) == len(stage.uids)
             and all(pushed.routable[uid][0][2] == address for uid in WORKERS[_HURT])
         ),
         f"routes to {_HURT} at {address}",
