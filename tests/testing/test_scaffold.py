@@ -1,0 +1,60 @@
+"""`zrecover new-plugin` writes a package that installs and passes its own tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zrecover.errors import ConfigError
+from zrecover.testing.scaffold import write_plugin
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Mine", "2x", "a b", "../x", "plain", "sharded", "a--b", "-a"]
+)
+def test_a_name_that_cannot_be_one_writes_nothing(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot name a plugin"):
+        write_plugin(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "zrecover-mine").mkdir()
+    with pytest.raises(ConfigError, match="exists already"):
+        write_plugin("mine", tmp_path)
+    assert list((tmp_path / "zrecover-mine").iterdir()) == []
+    with pytest.raises(ConfigError, match="no directory"):
+        write_plugin("mine", tmp_path / "nowhere")
+
+
+@pytest.mark.live
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_package_installs_and_passes_its_own_tests(tmp_path: Path) -> None:
+    write_plugin("my-kind", tmp_path)
+    root = tmp_path / "zrecover-my-kind"
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    installed = subprocess.run(
+        [*pip, "--target", str(site), str(root)], capture_output=True, text=True, check=False
+    )
+    assert installed.returncode == 0, installed.stderr
+    env = {**os.environ, "PYTHONPATH": str(site)}
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(root / "tests")],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=root,
+        check=False,
+    )
+    assert tests.returncode == 0, tests.stdout + tests.stderr
+    listed = "from zrecover.hooks import Plugins; print([r.name for r in Plugins().rows])"
+    names = subprocess.run(
+        [sys.executable, "-c", listed], capture_output=True, text=True, env=env, check=True
+    )
+    assert "my-kind" in names.stdout
