@@ -53,9 +53,8 @@ class DiscoveryCheck:
         if epoch < self._epoch or (epoch == self._epoch and boot != self._boot):
             text = f"epoch {epoch} is granted to {boot} after {self._epoch} to {self._boot}"
             raise Violation("epochs-grow", text)
-        other = self._ledger.granted.setdefault(epoch, boot)
-        if other != boot:
-            raise Violation("one-boot-an-epoch", f"epoch {epoch} of {other} is granted to {boot}")
+        # Another discovery process, without the memory of this one, may grant it once more.
+        self._ledger.granted.setdefault(epoch, {})[boot] = None
         if self._boot not in ("", boot):
             self._taken_over(boot, now)
         self._epoch, self._boot = epoch, boot

@@ -97,7 +97,7 @@ class SupervisorCheck:
         new_reign = granted or (self._led and not core.leading)
         if core.epoch < self._epoch:
             raise Violation("epochs-grow", f"{boot} goes from epoch {self._epoch} to {core.epoch}")
-        if core.leading and self._ledger.granted.get(core.epoch) != boot:
+        if core.leading and boot not in self._ledger.granted.get(core.epoch, {}):
             raise Violation("granted-only", f"{boot} leads with epoch {core.epoch} of its own")
         if new_reign:
             self._epoch, self._began = core.epoch, now

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zrecover.testing.simulation.processes import Process
+    from zrecover.wire.messages import Message
 
-__all__ = ["CALM", "Connection", "Weather"]
+__all__ = ["CALM", "Connection", "Trick", "Weather"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Connection:
     """Of the link or question."""
     question: bool
     endpoints: tuple[str, ...]
-    asked: bytes = b""
+    asked: Message | None = None
     """What a question asks."""
     server: Process | None = None
     here: bool = True
@@ -57,3 +58,31 @@ class Connection:
     """When the last message arrives: down to the client, up to the server."""
     parked: list[tuple[bool, bytes]] = field(default_factory=list)
     """Messages that a cut holds up, with their direction."""
+
+
+@dataclass(slots=True)
+class Trick:
+    """What is done to chosen messages, for scenarios that are written by hand."""
+
+    source: str
+    target: str
+    kind: str
+    """Name of the message's type."""
+    skip: int
+    """So many of them pass first."""
+    times: int
+    """So many of them are met."""
+    passes: bool
+    """Whether it arrives all the same."""
+    kept: bool
+    """Whether it, or a copy, arrives when it is released."""
+
+    def meets(self, source: str, target: str, kind: str) -> bool:
+        """Whether this message is one of those."""
+        if (source, target, kind) != (self.source, self.target, self.kind) or not self.times:
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        self.times -= 1
+        return True

@@ -114,9 +114,9 @@ def _rest(sim: Simulation, chance: Random, misfortunes: Misfortunes) -> float:
         sim.start_discovery(grace=0.0)
     if chance.random() < 0.3:
         sim.run(chance.random() * 3)
-    sim.after(0.0, _somebody_can_lead, sim, misfortunes)
-    sim.after(8.0, _somebody_can_lead, sim, misfortunes)
     aside = misfortunes.leave_a_leader_behind()
+    for seconds in (0.0, 8.0):
+        sim.after(seconds, _somebody_can_lead, sim, misfortunes, aside)
     took = sim.settle(BOUND, aside=aside)
     lonely = [w.name for w in sim.of(WorkerProcess) if not w.serving and not misfortunes.meant(w)]
     if lonely:
@@ -124,9 +124,9 @@ def _rest(sim: Simulation, chance: Random, misfortunes: Misfortunes) -> float:
     return took
 
 
-def _somebody_can_lead(sim: Simulation, misfortunes: Misfortunes) -> None:
-    """Start a supervisor where all are gone, stopping or superseded."""
-    if not any(p.able for p in sim.of(SupervisorProcess)):
+def _somebody_can_lead(sim: Simulation, misfortunes: Misfortunes, aside: list[str]) -> None:
+    """Start a supervisor where all others are gone, stopping or superseded."""
+    if not any(p.able and p.name not in aside for p in sim.of(SupervisorProcess)):
         misfortunes.start_supervisor()
 
 

@@ -19,7 +19,7 @@ __all__ = ["Ledger"]
 class Ledger:
     """Times are those of the schedule; arrival counts, whether it was processed or not."""
 
-    granted: dict[int, str] = field(default_factory=dict)
+    granted: dict[int, dict[str, None]] = field(default_factory=dict)
     """Who was granted an epoch, by epoch."""
     announced: dict[str, tuple[float, Connection]] = field(default_factory=dict)
     """When and over which connection a boot has announced itself last."""

@@ -47,7 +47,7 @@ class Misfortunes:
             (1, self.a_worker_stops),
             (2, self.a_twin_appears),
             (4, self.some_are_cut_off),
-            (1, self.many_are_cut_off),
+            (2, self.many_are_cut_off),
             (3, self.a_clock_steps),
             (3, self.old_messages_return),
             (4, self.something_is_launched),
@@ -204,8 +204,9 @@ class Misfortunes:
 
     def some_are_cut_off(self) -> None:
         names = [process.name for process in self._sim.everybody]
-        a, b = self._chance.sample(names, 2)
-        self._cut([a], [b], one_way=self._chance.random() < 0.5)
+        if len(names) > 1:
+            a, b = self._chance.sample(names, 2)
+            self._cut([a], [b], one_way=self._chance.random() < 0.5)
 
     def many_are_cut_off(self) -> None:
         leader = self._leader()
@@ -215,7 +216,7 @@ class Misfortunes:
             self._cut(some, [leader.name], one_way=self._chance.random() < 0.3)
 
     def a_clock_steps(self) -> None:
-        name = self._chance.choice([process.name for process in self._sim.everybody])
+        name = self._chance.choice(list(self._sim.processes))
         self._sim.step_clock(name, self._chance.choice([-30.0, -3.0, 3.0, 30.0]))
 
     def old_messages_return(self) -> None:

@@ -20,7 +20,7 @@ from zrecover.core.inputs import (
     PeerLeft,
     Received,
 )
-from zrecover.testing.simulation.connections import CALM, Connection, Weather
+from zrecover.testing.simulation.connections import CALM, Connection, Trick, Weather
 from zrecover.wire import codec
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Network:
         self._held_up: dict[Connection, None] = {}
         self._past: deque[tuple[Connection, bool, bytes]] = deque(maxlen=PAST)
         self._made = 0
+        self._tricks: list[Trick] = []
+        self._kept: list[tuple[Connection, bool, bytes]] = []
 
     # --- what the story does to it ---
 
@@ -78,12 +80,23 @@ class Network:
         for connection in held_up:
             parked, connection.parked = connection.parked, []
             for upward, frame in parked:
-                self._transmit(connection, upward, frame)
+                self._on_its_way(connection, upward, frame)
 
     @property
     def cuts(self) -> list[tuple[str, str]]:
         """All pairs that are cut now."""
         return list(self._cuts)
+
+    def trick(self, trick: Trick) -> None:
+        """Do something to messages that are chosen by hand."""
+        self._tricks.append(trick)
+
+    def release(self) -> int:
+        """Let what was kept arrive, in the order it was sent; how many messages that are."""
+        kept, self._kept = self._kept, []
+        for number, message in enumerate(kept):
+            self._schedule.after(0.001 * (number + 1), self._arrive, *message)
+        return len(kept)
 
     def replay(self, most: int) -> list[tuple[str, str, str]]:
         """Let old messages arrive once more; who sent them to whom, and their type.
@@ -130,7 +143,7 @@ class Network:
     def ask(self, process: Process, question: int, endpoint: str, message: Message) -> None:
         """Put a question on a connection of its own."""
         connection = self._new(process, question, (endpoint,), question=True)
-        connection.asked = codec.encode(message)
+        connection.asked = message
         process.questions[question] = connection
         self._schedule.after(self._delay(), self._knock, connection, 0)
 
@@ -156,7 +169,7 @@ class Network:
         if not connection.there and not self._between(connection, upward=True):
             self._schedule.after(self._delay(), self._down, connection, "connection reset")
             return
-        self._transmit(connection, True, codec.encode(message))
+        self._transmit(connection, True, message)
 
     def reply(self, process: Process, peer: str, message: Message) -> bool:
         """To a peer of the listening socket; False if it is not there."""
@@ -165,7 +178,7 @@ class Network:
             return False
         if not connection.here and not self._between(connection, upward=False):
             self._schedule.after(self._delay(), self._left, connection)
-        self._transmit(connection, False, codec.encode(message))
+        self._transmit(connection, False, message)
         return True
 
     # --- inside ---
@@ -196,7 +209,7 @@ class Network:
         else:
             connection.server, connection.there = server, True
             server.peers[connection.peer] = connection
-            if connection.question:
+            if connection.asked is not None:
                 self._transmit(connection, True, connection.asked)
             else:
                 self._schedule.after(self._delay(), self._up, connection)
@@ -252,8 +265,21 @@ class Network:
             return chance() * weather.slowest
         return 0.0002 + chance() * weather.delay
 
-    def _transmit(self, connection: Connection, upward: bool, frame: bytes) -> None:
+    def _transmit(self, connection: Connection, upward: bool, message: Message) -> None:
         self.sent += 1
+        frame = codec.encode(message)
+        if self._tricks and connection.server is not None:
+            pair = connection.client.name, connection.server.name
+            source, target = pair if upward else pair[::-1]
+            for trick in self._tricks:
+                if trick.meets(source, target, type(message).__name__.rstrip("_")):
+                    if trick.kept:
+                        self._kept.append((connection, upward, frame))
+                    if not trick.passes:
+                        return
+        self._on_its_way(connection, upward, frame)
+
+    def _on_its_way(self, connection: Connection, upward: bool, frame: bytes) -> None:
         weather = self.weather
         if self._between(connection, upward=upward):
             if weather.loss or len(connection.parked) >= PARKED:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from zrecover.core.view import View
 from zrecover.errors import BadMessage
 from zrecover.testing.simulation.cluster import Cluster
-from zrecover.testing.simulation.connections import Weather
+from zrecover.testing.simulation.connections import Trick, Weather
 from zrecover.testing.simulation.settled import calm, unsettled
 from zrecover.testing.simulation.story import describe_view
 from zrecover.testing.simulation.violations import Violation
@@ -106,6 +106,28 @@ class Simulation(Cluster):
         """Up to `most` old messages arrive once more."""
         for source, target, kind in self._network.replay(most):
             self._told(f"an old {kind} of {source} arrives at {target} again")
+
+    # --- chosen messages ---
+
+    def lose(self, source: str, target: str, kind: str, *, times: int = 1) -> None:
+        """The next messages of type `kind` from `source` to `target` never arrive."""
+        self._told(f"the next {kind} from {source} to {target} gets lost")
+        self._network.trick(Trick(source, target, kind, 0, times, passes=False, kept=False))
+
+    def hold(
+        self, source: str, target: str, kind: str, *, skip: int = 0, copy: bool = False
+    ) -> None:
+        """The next such message, or with `copy` one more of it, arrives only when released."""
+        what = "a copy of it arrives" if copy else "it arrives"
+        which = "the next" if not skip else f"number {skip + 1} of the next"
+        self._told(f"{which} {kind} from {source} to {target}: {what} much later")
+        self._network.trick(Trick(source, target, kind, skip, 1, passes=copy, kept=True))
+
+    def release(self) -> None:
+        """Let arrive what was held."""
+        self._told(f"{self._network.release()} late messages arrive now")
+
+    # --- remarks ---
 
     def say(self, what: str) -> None:
         """Put a remark into the transcript."""
