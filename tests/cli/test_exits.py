@@ -112,7 +112,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[Any, ...]]
 
 
 FAILURES = [
-    (errors.NoSupervisor("nobody leads"), 3, "nobody leads"),
+    (errors.NoSupervisor("nobody leads"), 3, "tcp://127.0.0.1:1: nobody leads"),
     (errors.ModelNotFound("no model 'shout'"), 4, "no model 'shout'"),
     (errors.Recovering("recovering, 1 of 2"), 5, "recovering, 1 of 2"),
     (errors.NoReplica("none is ready"), 1, "none is ready"),

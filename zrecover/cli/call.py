@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import click
 
 from zrecover.cli.commands import ZCommand
-from zrecover.cli.exits import ExitCode
+from zrecover.cli.exits import ExitCode, asking
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import ENDPOINTS, SECONDS, needed, setting
 from zrecover.cli.output import emit
@@ -67,7 +67,9 @@ def call(
     """
     endpoints = needed(endpoint, "--endpoint")
     payload = _payload(data, data_file)
-    reply = asyncio.run(_call(invocation, endpoints, model, payload, timeout, idempotent, replica))
+    work = _call(invocation, endpoints, model, payload, timeout, idempotent, replica)
+    with asking(endpoints):
+        reply = asyncio.run(work)
     emit(reply)
     return ExitCode.DONE
 

@@ -6,6 +6,7 @@ import contextlib
 import enum
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from zrecover.cli.output import announce, one_line
@@ -24,6 +25,7 @@ __all__ = [
     "CommandFailed",
     "ExitCode",
     "as_json",
+    "asking",
     "code_of",
     "complain",
     "tell",
@@ -56,6 +58,17 @@ INTERRUPTED: Final = 130
 
 class CommandFailed(ZRecoverError):
     """A failure that only the command line knows, such as a factory that raised."""
+
+
+@contextlib.contextmanager
+def asking(endpoints: Sequence[str]) -> Iterator[None]:
+    """Who was asked is a part of every message that there is no supervisor."""
+    try:
+        yield
+    except NoSupervisor as error:
+        if any(endpoint in str(error) for endpoint in endpoints):
+            raise
+        raise NoSupervisor(f"{', '.join(endpoints)}: {error}") from error
 
 
 def code_of(error: ZRecoverError) -> ExitCode:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from zrecover.cli.commands import ZCommand
-from zrecover.cli.exits import ExitCode, complain
+from zrecover.cli.exits import ExitCode, asking, complain
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import ENDPOINTS, SECONDS, needed, setting
 from zrecover.cli.output import emit
@@ -50,7 +50,8 @@ def status(
     what was seen at the endpoint.
     """
     endpoints = needed(endpoint, "--endpoint")
-    document = asyncio.run(_ask(invocation, endpoints, timeout, wait))
+    with asking(endpoints):
+        document = asyncio.run(_ask(invocation, endpoints, timeout, wait))
     late = wait and document["state"] != "SERVING"
     why = _progress(document, timeout) if late else ""
     if invocation.json:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zrecover.cli.commands import ZGroup
-from zrecover.cli.exits import CommandFailed, ExitCode
+from zrecover.cli.exits import CommandFailed, ExitCode, asking
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import ENDPOINT, ENDPOINTS, SECONDS, needed, setting
 from zrecover.cli.output import announce
@@ -93,7 +93,8 @@ def worker(
     _check_distinct(serves)
     put_working_directory_first()
     factories = [(serve, _one_by_one(find_factory(serve))) for serve in serves]
-    return asyncio.run(_run(ctx.obj, endpoints, name, factories, options))
+    with asking(endpoints):
+        return asyncio.run(_run(ctx.obj, endpoints, name, factories, options))
 
 
 def _check_distinct(serves: tuple[Serve, ...]) -> None:
