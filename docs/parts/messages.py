@@ -143,8 +143,8 @@ def _default(field: schema.Field) -> str:
             return "nil"
         case bool():
             return str(value).lower()
-        case "":
-            return '`""`'
+        case "" | b"":
+            return "empty"
         case msgspec.Raw():
             return "`{}`"
         case tuple():
