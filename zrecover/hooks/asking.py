@@ -2,118 +2,85 @@
 
 All methods block, for the plugins' deadlines at most; the driver calls them in threads of its
 own. A plugin that hung is left alone for a while, so that one bad plugin costs its deadline
-once and not once a claim.
+once and not once a claim; and while several of its calls still hang, it is not asked at all.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-import msgspec
-
-from zrecover.config import LIMITS
-from zrecover.errors import PayloadError
-from zrecover.hooks.deadlines import Batch, Hung
+from zrecover.hooks.answers import Offered, checked, checked_state, legible, packed, raised
+from zrecover.hooks.deadlines import Batch, Hung, Renew
 from zrecover.hooks.records import Claim, Decision, Group, Rebuilt, Replica, Verdict
-from zrecover.hooks.registry import Plugins, checked
-from zrecover.wire.payload import pack
+from zrecover.hooks.registry import Plugins
 
 __all__ = ["Asker", "Offered"]
 
-_ALONE = 5.0
+_ALONE: Final = 5.0
 """For how many deadlines a plugin that hung is not asked again."""
-_STATE_BYTES = 256 * 1024
-
-Offered = tuple[Decision, bytes]
-"""What the worker's side says of a replica, and the packed state that travels with it."""
+_MOST_HANGING: Final = 4
+"""Calls of one plugin that may hang at a time: each keeps a thread."""
 
 
 class Asker:
-    """Asks the plugins of one participant. Thread-safe."""
+    """Asks the plugins of one participant, `deadline` seconds each. Thread-safe."""
 
     def __init__(self, plugins: Plugins, deadline: float) -> None:
         self.plugins, self.deadline = plugins, deadline
         self._alone_until: dict[str, float] = {}
+        self._hanging: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     # --- the three questions ---
 
     def offers(self, replicas: Sequence[Replica]) -> list[Offered]:
         """What of each replica may be offered, with what was captured."""
-        runs = [_Run(self, replica.kind or "", self._offer(replica)) for replica in replicas]
-        results: list[Offered] = []
-        for run, result in zip(runs, Batch(runs, 2 * self.deadline).run(), strict=True):
-            offered = run.hung() if isinstance(result, Hung) else result
-            results.append(offered if isinstance(offered, tuple) else (offered, b""))
-        return results
+        runs = [_Run(self, replica.kind or "", _offer(replica)) for replica in replicas]
+        return [
+            result if isinstance(result, tuple) else (result, b"") for result in self._answers(runs)
+        ]
 
     def restores(self, claims: Sequence[Claim]) -> list[Decision]:
         """The verdict on each claim."""
-        runs = [_Run(self, claim.kind, self._restore(claim)) for claim in claims]
-        results: list[Decision] = []
-        for run, result in zip(runs, Batch(runs, self.deadline).run(), strict=True):
-            results.append(run.hung() if isinstance(result, Hung) else result)
-        return results
+        return list(self._answers([_Run(self, claim.kind, _restore(claim)) for claim in claims]))
 
     def rebuild(self, group: Group) -> tuple[Decision | None, Mapping[str, Any] | None]:
         """A lesser verdict on the group or None, and the state that is served again or None."""
-        run = _Run(self, group.kind, self._rebuild(group))
-        result = Batch([run], self.deadline).run()[0]
-        answer = run.hung() if isinstance(result, Hung) else result
-        if isinstance(answer, Rebuilt):
-            return None, dict(answer.state)
-        return answer, None
+        (answer,) = self._answers([_Run(self, group.kind, _rebuild(group))])
+        return (None, answer.state) if isinstance(answer, Rebuilt) else (answer, None)
 
-    # --- how each is asked; in the hooks' thread ---
-
-    def _offer(self, replica: Replica) -> Callable[[_Run], Any]:
-        def ask(run: _Run) -> Any:
-            answer = run.first("zrecover_replay", replica=replica)
-            decision = answer or Decision(Verdict.FULL)
-            if decision.verdict < Verdict.REBUILD:
-                return decision, b""
-            state = run.first("zrecover_capture", as_is=True, replica=replica)
-            if state is None:
-                return decision, b""
-            return _captured(decision, state, run.plugin)
-
-        return ask
-
-    def _restore(self, claim: Claim) -> Callable[[_Run], Any]:
-        def ask(run: _Run) -> Any:
-            answer = run.first("zrecover_restore", claim=claim)
-            if answer is not None:
-                return answer
-            reason = f"unknown kind {claim.kind!r}: no plugin says what of it may come back"
-            return Decision(Verdict.REFUSE, reason)
-
-        return ask
-
-    def _rebuild(self, group: Group) -> Callable[[_Run], Any]:
-        def ask(run: _Run) -> Any:
-            answer = run.first("zrecover_rebuild", as_is=True, group=group)
-            if answer is None or isinstance(answer, Decision):
-                return None if answer is None else checked(run.plugin, "zrecover_rebuild", answer)
-            if isinstance(answer, Rebuilt):
-                return _served(answer, run.plugin)
-            return checked(run.plugin, "zrecover_rebuild", answer)
-
-        return ask
+    def _answers(self, runs: list[_Run]) -> list[Any]:
+        results = Batch(runs, self.deadline).run()
+        return [
+            run.refusal if isinstance(result, Hung) else result
+            for run, result in zip(runs, results, strict=True)
+        ]
 
     # --- who hung ---
 
-    def alone(self, plugin: str) -> bool:
-        """True where the plugin hung lately and is not asked."""
+    def why_alone(self, plugin: str) -> str:
+        """Why the plugin is not asked now; empty if it is."""
         with self._lock:
-            return time.monotonic() < self._alone_until.get(plugin, 0.0)
+            if self._hanging[plugin] >= _MOST_HANGING:
+                return f"is not asked: {self._hanging[plugin]} calls of this plugin still hang"
+            if time.monotonic() < self._alone_until.get(plugin, 0.0):
+                return "did not answer in time lately; it is asked again later"
+            return ""
 
-    def leave_alone(self, plugin: str) -> None:
-        """The plugin has hung."""
+    def hangs(self, plugin: str) -> None:
+        """A call of the plugin was given up."""
         with self._lock:
+            self._hanging[plugin] += 1
             self._alone_until[plugin] = time.monotonic() + _ALONE * self.deadline
+
+    def came_back(self, plugin: str) -> None:
+        """A call that was given up has returned after all."""
+        with self._lock:
+            self._hanging[plugin] -= 1
 
 
 class _Run:
@@ -121,63 +88,82 @@ class _Run:
 
     def __init__(self, asker: Asker, kind: str, ask: Callable[[_Run], Any]) -> None:
         self.plugin = ""
+        self.refusal = Decision(Verdict.REFUSE, "not asked")
         self._hook = ""
         self._asker, self._kind, self._ask = asker, kind, ask
+        self._renew: Renew = lambda: True
 
-    def __call__(self) -> Any:
+    def __call__(self, renew: Renew) -> Any:
+        self._renew = renew
         try:
             return self._ask(self)
-        except BaseException as error:
-            text = str(error)
-            reason = f"{self._hook} raised {type(error).__name__}{': ' if text else ''}{text}"
-            return Decision(Verdict.REFUSE, reason[: LIMITS.reason], self.plugin)
+        except _NotAsked as error:
+            return Decision(Verdict.REFUSE, str(error), self.plugin)
+        except BaseException as error:  # such as a plugin's sys.exit
+            return Decision(Verdict.REFUSE, raised(self._hook, error), self.plugin)
 
-    def first(self, hook: str, *, as_is: bool = False, **arguments: Any) -> Any:
-        """The first answer that is not None; a checked Decision unless `as_is`."""
-        self._hook = hook
+    def first(self, hook: str, **arguments: Any) -> Any:
+        """The first answer that is not None, as the plugin gave it."""
         for asked in self._asker.plugins.asked(hook, self._kind, **arguments):
-            self.plugin = asked.plugin
-            if self._asker.alone(asked.plugin):
-                reason = f"{hook} did not answer in time lately; it is asked again later"
-                raise _Alone(reason)
+            if not self._renew():
+                raise _NotAsked("given up")
+            self._hook, self.plugin = hook, asked.plugin
+            why = self._asker.why_alone(asked.plugin)
+            if why:
+                raise _NotAsked(f"{hook} {why}")
             answer = asked.call()
             if answer is not None:
-                return answer if as_is else checked(asked.plugin, hook, answer)
+                return answer
         return None
 
-    def hung(self) -> Decision:
-        """It did not answer in time: what that makes of it."""
-        self._asker.leave_alone(self.plugin)
+    def gave_up(self) -> None:
+        """It hangs: say so of the plugin, and of what it was asked."""
         reason = f"{self._hook} did not answer within {self._asker.deadline:g} s"
-        return Decision(Verdict.REFUSE, reason, self.plugin)
+        self.refusal = Decision(Verdict.REFUSE, reason, self.plugin)
+        self._asker.hangs(self.plugin)
+
+    def came_back(self) -> None:
+        """It hangs no more."""
+        self._asker.came_back(self.refusal.plugin)
 
 
-class _Alone(Exception):
+class _NotAsked(Exception):
     """A plugin that hung lately would have to be asked."""
 
 
-def _captured(decision: Decision, state: Any, plugin: str) -> Offered:
-    if not isinstance(state, Mapping):
-        return checked(plugin, "zrecover_capture", state), b""
-    try:
-        packed = pack(dict(state))
-    except PayloadError as error:
-        reason = f"zrecover_capture returned what cannot travel: {error}"
-        return Decision(Verdict.REFUSE, reason[: LIMITS.reason], plugin), b""
-    if len(packed) > LIMITS.captured:
-        reason = f"zrecover_capture returned {len(packed)} bytes; {LIMITS.captured} are allowed"
-        return Decision(Verdict.REFUSE, reason, plugin), b""
-    return decision, packed
+# --- how each question is asked; in the hooks' thread ---
 
 
-def _served(answer: Rebuilt, plugin: str) -> Rebuilt | Decision:
-    """The rebuilt state, if it can be served."""
-    try:
-        size = len(msgspec.json.encode(dict(answer.state)))
-    except (TypeError, ValueError, RecursionError) as error:
-        reason = f"zrecover_rebuild returned a state that JSON cannot carry: {error}"
-        return Decision(Verdict.REFUSE, reason[: LIMITS.reason], plugin)
-    if size > _STATE_BYTES:
-        reason = f"zrecover_rebuild returned {size} bytes; {_STATE_BYTES} are allowed"
-        return Decision(Verdict.REFUSE, reason, plugin)
-    return answer
+def _offer(replica: Replica) -> Callable[[_Run], Decision | Offered]:
+    def ask(run: _Run) -> Decision | Offered:
+        answer = run.first("zrecover_replay", replica=replica)
+        decision = Decision(Verdict.FULL)
+        if answer is not None:
+            decision = checked(run.plugin, "zrecover_replay", answer)
+        if decision.verdict < Verdict.REBUILD:
+            return decision
+        state = run.first("zrecover_capture", replica=replica)
+        return decision if state is None else packed(run.plugin, state, decision)
+
+    return ask
+
+
+def _restore(claim: Claim) -> Callable[[_Run], Decision]:
+    def ask(run: _Run) -> Decision:
+        answer = run.first("zrecover_restore", claim=claim)
+        if answer is not None:
+            return checked(run.plugin, "zrecover_restore", answer)
+        reason = f"unknown kind {claim.kind!r}: no plugin says what of it may come back"
+        return Decision(Verdict.REFUSE, legible(reason))
+
+    return ask
+
+
+def _rebuild(group: Group) -> Callable[[_Run], Decision | Rebuilt | None]:
+    def ask(run: _Run) -> Decision | Rebuilt | None:
+        answer = run.first("zrecover_rebuild", group=group)
+        if isinstance(answer, Rebuilt):
+            return checked_state(run.plugin, answer)
+        return None if answer is None else checked(run.plugin, "zrecover_rebuild", answer)
+
+    return ask

@@ -55,8 +55,7 @@ class Rebuilt:
     """What the supervisor owned of a group, rebuilt from the captured states.
 
     `state` is served again, as `coordination` of the replica in the view: a mapping with text
-    keys that msgpack and JSON can carry.
+    keys, served as JSON carries it.
     """
 
     state: Mapping[str, Any]
-    reason: str = ""

@@ -5,10 +5,11 @@ What may not come in: what a verdict leads to.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,8 @@ import pluggy
 
 from zrecover.core.events import Event
 from zrecover.errors import ConfigError
+from zrecover.hooks.kinds import Plain, Sharded
 from zrecover.hooks.loading import Candidate, find, instantiate
-from zrecover.hooks.records import Decision, Verdict
 from zrecover.hooks.specs import PROJECT, Specs
 
 __all__ = ["Asked", "PluginRow", "Plugins"]
@@ -78,7 +79,8 @@ class Plugins:
         self._kinds: dict[str, tuple[str, ...]] = {}
         self._only: str | None = None
         rows: dict[str, PluginRow] = {}
-        blocked = set(block)
+        blocked = {block} if isinstance(block, str) else set(block)
+        directories = (directories,) if isinstance(directories, str) else directories
         options = dict(settings or {})
         found = list(find(given=given or {}, directories=directories, installed=installed))
         # pluggy asks the last one registered first: what the program gives comes first.
@@ -102,41 +104,52 @@ class Plugins:
     ) -> PluginRow:
         if candidate.name in blocked:
             return _row(candidate, None, "blocked", "")
-        if candidate.name in rows and rows[candidate.name].state == "active":
-            self._manager.unregister(name=candidate.name)
-            self._kinds.pop(candidate.name, None)
-        plugin = None
+        if candidate.name in rows:
+            candidate = replace(
+                candidate, source=f"{candidate.source}, instead of {rows[candidate.name].source}"
+            )
+            self._forget(candidate.name)
         try:
             plugin = instantiate(candidate.load(), settings)
             if getattr(plugin, "enabled", True) is False:
                 return _row(candidate, plugin, "off", "")
             self._kinds[candidate.name] = _kinds_of(plugin)
-            self._register(candidate.name, plugin)
-        except BaseException as error:
+            self._manager.register(plugin, candidate.name)
+            self._check(candidate.name, plugin)
+            row = _row(candidate, plugin, "active", "")
+            if getattr(plugin, "exclusive", False) is True:
+                self._only = candidate.name
+        except BaseException as error:  # such as a plugin's sys.exit
+            self._forget(candidate.name)
             if isinstance(error, KeyboardInterrupt):
                 raise
-            self._kinds.pop(candidate.name, None)
-            text = traceback.format_exception_only(error)[-1].strip()
+            text = _told(error)
             _log.warning("plugin %s (%s) failed: %s", candidate.name, candidate.source, text)
             return _row(candidate, None, "failed", text)
-        if getattr(plugin, "exclusive", False) is True:
-            self._only = candidate.name
-        return _row(candidate, plugin, "active", "")
+        return row
 
-    def _register(self, name: str, plugin: Any) -> None:
-        self._manager.register(plugin, name)
-        try:
-            for hook in _HOOKS:
-                for impl in getattr(self._manager.hook, hook).get_hookimpls():
-                    if impl.plugin_name == name and (impl.hookwrapper or impl.wrapper):
-                        raise TypeError(f"{hook} is a wrapper; wrappers are refused")
-            self._manager.check_pending()
-            marked = self._manager.get_hookcallers(plugin)
-            if not marked:
-                raise TypeError("it implements no hook; mark its functions with @hookimpl")
-        except BaseException:
+    def _forget(self, name: str) -> None:
+        """Whatever was registered under `name` has no say any more."""
+        if self._manager.has_plugin(name):
             self._manager.unregister(name=name)
-            raise
+        self._kinds.pop(name, None)
+        if self._only == name:
+            self._only = None
+
+    def _check(self, name: str, plugin: Any) -> None:
+        """Raise for what pluggy takes and we do not."""
+        self._manager.check_pending()
+        if not self._manager.get_hookcallers(plugin):
+            raise TypeError("it implements no hook; mark its functions with @hookimpl")
+        for hook in _HOOKS:
+            for impl in getattr(self._manager.hook, hook).get_hookimpls():
+                if impl.plugin_name != name:
+                    continue
+                if impl.hookwrapper or impl.wrapper:
+                    raise TypeError(f"{hook} is a wrapper; wrappers are refused")
+                call: Callable[..., Any] = impl.function
+                if inspect.iscoroutinefunction(call) or inspect.isgeneratorfunction(call):
+                    raise TypeError(f"{hook} must be a plain function that returns its answer")
 
     # --- asking ---
 
@@ -153,6 +166,10 @@ class Plugins:
     def deciders(self, hook: str, kind: str) -> tuple[str, ...]:
         """Names of the plugins that would be asked."""
         return tuple(impl.plugin_name for impl in self._impls(hook, kind))
+
+    def ours(self, hook: str, kind: str) -> bool:
+        """True where none but the built-in kinds has a say: our own code, and quick."""
+        return all(type(impl.plugin) in (Plain, Sharded) for impl in self._impls(hook, kind))
 
     def _impls(self, hook: str, kind: str) -> list[pluggy.HookImpl]:
         """Who has a say on `kind`, in pluggy's order: the last one registered first."""
@@ -183,11 +200,32 @@ def _observe(call: Callable[..., Any], wants_event: bool, event: Event) -> None:
     call(event) if wants_event else call()
 
 
+def _told(error: BaseException) -> str:
+    """What has failed, on one line."""
+    try:
+        return " ".join(traceback.format_exception_only(error)[-1].split())
+    except Exception:  # it cannot even be shown
+        return type(error).__name__
+
+
 def _kinds_of(plugin: Any) -> tuple[str, ...]:
     kinds = getattr(plugin, "kinds", ())
-    if isinstance(kinds, str) or not all(isinstance(kind, str) for kind in kinds):
+    if not isinstance(kinds, tuple | list | set | frozenset) or not all(
+        isinstance(kind, str) for kind in kinds
+    ):
         raise TypeError(f"kinds must be a tuple of texts, not {kinds!r}")
     return tuple(kinds)
+
+
+def _matrix_of(plugin: Any) -> dict[str, tuple[str, str, str, str]]:
+    matrix = getattr(plugin, "matrix", {})
+    if not isinstance(matrix, Mapping):
+        raise TypeError(f"matrix must be a mapping of kinds, not {matrix!r}")
+    rows: dict[str, tuple[str, str, str, str]] = {}
+    for kind, cells in matrix.items():
+        routes, status, coordination, when = map(str, cells)
+        rows[str(kind)] = (routes, status, coordination, when)
+    return rows
 
 
 def _row(candidate: Candidate, plugin: Any, state: str, error: str) -> PluginRow:
@@ -205,17 +243,5 @@ def _row(candidate: Candidate, plugin: Any, state: str, error: str) -> PluginRow
         state=state,
         error=error,
         source=candidate.source,
-        matrix=dict(getattr(plugin, "matrix", {})) if plugin is not None else {},
+        matrix=_matrix_of(plugin) if plugin is not None else {},
     )
-
-
-def checked(plugin: str, hook: str, answer: Any) -> Decision:
-    """The decision that a plugin's answer is; REFUSE with the reason for anything else."""
-    if isinstance(answer, Decision):
-        return Decision(answer.verdict, answer.reason, plugin)
-    if isinstance(answer, Verdict):
-        reason = "" if answer is Verdict.FULL else f"{plugin} gave no reason"
-        return Decision(answer, reason, plugin)
-    text = repr(answer)
-    reason = f"{hook} returned {text[:60]} ({type(answer).__name__}), which is no Decision"
-    return Decision(Verdict.REFUSE, reason, plugin)

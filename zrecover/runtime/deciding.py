@@ -10,21 +10,24 @@ import contextlib
 
 import msgspec
 
-from zrecover.core.effects import Decide, Offer, Rebuild
+from zrecover.core.effects import Decide, Offer, Placed, Rebuild
 from zrecover.core.inputs import Decided, Offered, Rebuilt
-from zrecover.errors import InvalidReplica, LifecycleError, PayloadError
+from zrecover.errors import BadMessage, InvalidReplica, LifecycleError, PayloadError
 from zrecover.hooks import Asker, Claim, Group, Member, Replica
+from zrecover.hooks.answers import legible, raised
 from zrecover.ids import parse_uid
 from zrecover.model import Decision, Verdict
 from zrecover.runtime.handlers import HandlerPool
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.nodes import CoreNode
 from zrecover.wire import messages as m
+from zrecover.wire.codec import encode_claim
 from zrecover.wire.payload import unpack
 
 __all__ = ["Deciding", "offered_claim", "replica_of"]
 
 _OURS = frozenset({"plain", "sharded"})
+_NO_METADATA = msgspec.Raw(b"\x80")
 _THREADS = 16
 
 
@@ -49,14 +52,22 @@ def replica_of(claim: m.Claim) -> Replica:
 
 
 def offered_claim(claim: m.Claim, decision: Decision, captured: bytes) -> m.Claim:
-    """The claim as the worker's side offers it."""
-    return msgspec.structs.replace(
+    """The claim as the worker's side offers it; REFUSE where that would not fit the wire."""
+    said = msgspec.structs.replace(
         claim,
         verdict=decision.verdict,
-        reason=decision.reason[:400],
-        plugin=decision.plugin[:400],
+        reason=legible(decision.reason),
+        plugin=legible(decision.plugin),
         captured=captured,
     )
+    try:
+        encode_claim(said)
+    except BadMessage as error:
+        reason = legible(f"with what the plugins said of it, it cannot travel: {error}")
+        return msgspec.structs.replace(
+            said, metadata=_NO_METADATA, verdict=Verdict.REFUSE, reason=reason, captured=b""
+        )
+    return said
 
 
 class Deciding:
@@ -70,15 +81,14 @@ class Deciding:
         """Do what the effect asks; False if it is none of ours. I/O thread only."""
         match effect:
             case Decide(ticket, _, claims):
-                if self._quick("zrecover_restore", claims):
-                    decisions = tuple(self._now(claims))
-                    self._node.feed(Decided(ticket, decisions))
+                if self._quick(claims):
+                    self._node.feed(Decided(ticket, self._now(claims)))
                 else:
                     self._pool.submit(lambda: self._decide(ticket, claims))
             case Offer(ticket, claims):
                 self._pool.submit(lambda: self._offer(ticket, claims))
-            case Rebuild(ticket, uid, _):
-                self._pool.submit(lambda: self._rebuild(ticket, uid, effect))
+            case Rebuild(ticket, uid, members):
+                self._pool.submit(lambda: self._rebuild(ticket, uid, members))
             case _:
                 return False
         return True
@@ -89,21 +99,27 @@ class Deciding:
 
     # --- in the I/O thread ---
 
-    def _quick(self, hook: str, claims: tuple[m.Claim, ...]) -> bool:
+    def _quick(self, claims: tuple[m.Claim, ...]) -> bool:
         kinds = {claim.kind for claim in claims}
-        deciders = self._asker.plugins.deciders
-        return all(kind in _OURS and set(deciders(hook, kind)) <= _OURS for kind in kinds)
+        ours = self._asker.plugins.ours
+        return kinds <= _OURS and all(ours("zrecover_restore", kind) for kind in kinds)
 
-    def _now(self, claims: tuple[m.Claim, ...]) -> list[Decision]:
+    def _now(self, claims: tuple[m.Claim, ...]) -> tuple[Decision, ...]:
+        """The verdicts of our own kinds: the same for all claims that can be read."""
         answers: dict[str, Decision] = {}
+        out: list[Decision] = []
         for claim in claims:
-            if claim.kind not in answers:
-                answers[claim.kind] = self._ask_ours(claim)
-        return [answers[claim.kind] for claim in claims]
+            if claim.kind not in answers or not _surely_legible(claim):
+                record = _read(claim)
+                if isinstance(record, Decision):
+                    out.append(record)
+                    continue
+                answers[claim.kind] = self._ask_ours(record)
+            out.append(answers[claim.kind])
+        return tuple(out)
 
-    def _ask_ours(self, claim: m.Claim) -> Decision:
-        record = _claim_of(claim)
-        for asked in self._asker.plugins.asked("zrecover_restore", claim.kind, claim=record):
+    def _ask_ours(self, claim: Claim) -> Decision:
+        for asked in self._asker.plugins.asked("zrecover_restore", claim.kind, claim=claim):
             answer = asked.call()
             if answer is not None:
                 return Decision(answer.verdict, answer.reason, asked.plugin)
@@ -112,37 +128,40 @@ class Deciding:
     # --- in threads of the pool ---
 
     def _decide(self, ticket: int, claims: tuple[m.Claim, ...]) -> None:
-        records: list[Claim] = []
-        places: list[int] = []
-        decisions: list[Decision] = [Decision(Verdict.REFUSE, "not read")] * len(claims)
-        for place, claim in enumerate(claims):
-            try:
-                records.append(_claim_of(claim))
-                places.append(place)
-            except (InvalidReplica, PayloadError, msgspec.DecodeError) as error:
-                decisions[place] = Decision(Verdict.REFUSE, str(error)[:400])
-        for place, decision in zip(places, self._asker.restores(records), strict=True):
-            decisions[place] = decision
+        read = [_read(claim) for claim in claims]
+        try:
+            asked = self._asker.restores([each for each in read if isinstance(each, Claim)])
+        except Exception as error:
+            asked = [_unasked(error)] * len(read)
+        answers = iter(asked)
+        decisions = (each if isinstance(each, Decision) else next(answers) for each in read)
         self._back(Decided(ticket, tuple(decisions)))
 
     def _offer(self, ticket: int, claims: tuple[m.Claim, ...]) -> None:
-        offers = self._asker.offers([replica_of(claim) for claim in claims])
+        try:
+            offers = self._asker.offers([replica_of(claim) for claim in claims])
+        except Exception as error:
+            offers = [(_unasked(error), b"")] * len(claims)
         said = tuple(
             offered_claim(claim, decision, captured)
             for claim, (decision, captured) in zip(claims, offers, strict=True)
         )
         self._back(Offered(ticket, said))
 
-    def _rebuild(self, ticket: int, uid: str, effect: Rebuild) -> None:
+    def _rebuild(self, ticket: int, uid: str, placed: tuple[Placed, ...]) -> None:
+        members: list[Member] = []
+        for each in placed:
+            record = _read(each.claim)
+            if isinstance(record, Decision):
+                self._back(Rebuilt(ticket, record, None))
+                return
+            members.append(Member(each.shard, each.worker, each.address, record))
+        replica = members[0].claim.replica
+        group = Group(uid, replica.kind or "", replica.launch, replica.n_worker, tuple(members))
         try:
-            members = tuple(
-                Member(p.shard, p.worker, p.address, _claim_of(p.claim)) for p in effect.members
-            )
-            first = members[0].claim.replica
-            group = Group(uid, first.kind or "", first.launch, first.n_worker, members)
             decision, state = self._asker.rebuild(group)
-        except (InvalidReplica, PayloadError, msgspec.DecodeError) as error:
-            decision, state = Decision(Verdict.REFUSE, str(error)[:400]), None
+        except Exception as error:
+            decision, state = _unasked(error), None
         self._back(Rebuilt(ticket, decision, state))
 
     def _back(self, input: object) -> None:
@@ -150,6 +169,26 @@ class Deciding:
             self._io.call(lambda: self._node.feed(input))
 
 
-def _claim_of(claim: m.Claim) -> Claim:
-    captured = unpack(claim.captured) if claim.captured else None
-    return Claim(replica_of(claim), claim.state, claim.created_ts, captured)
+def _read(claim: m.Claim) -> Claim | Decision:
+    """The claim as plugins see it; REFUSE with the reason where they cannot see it."""
+    try:
+        captured = unpack(claim.captured) if claim.captured else None
+        return Claim(replica_of(claim), claim.state, claim.created_ts, captured)
+    except (InvalidReplica, PayloadError, msgspec.MsgspecError) as error:
+        return Decision(Verdict.REFUSE, legible(str(error)))
+
+
+def _surely_legible(claim: m.Claim) -> bool:
+    """True where `_read` cannot fail, seen at a glance."""
+    return (
+        claim.metadata == _NO_METADATA
+        and not claim.captured
+        and claim.version is None
+        and claim.label is None
+        and claim.desired is None
+    )
+
+
+def _unasked(error: Exception) -> Decision:
+    """What is decided where the plugins could not even be asked, such as without threads."""
+    return Decision(Verdict.REFUSE, raised("asking the plugins", error))
