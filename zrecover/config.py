@@ -114,7 +114,7 @@ class Limits:
     """Frames of one message, the routing id and an empty delimiter included."""
     control_frame: int = 256 * 1024
     """Bytes of one control frame."""
-    header_frame: int = 128 * 1024
+    header_frame: int = 256 * 1024
     """Bytes of a request's or reply's header."""
     payload_frame: int = 64 * 1024 * 1024
     """Bytes of one request or reply payload."""

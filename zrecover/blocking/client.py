@@ -132,6 +132,10 @@ class Client(Hosted[client.Client]):
         """Wait until a supervisor has told its routes. Raises NoSupervisor."""
         self._run(self._inner.wait_linked(timeout))
 
+    def wait_complete(self, timeout: float | None = None) -> None:
+        """Wait until the routes are those of a serving supervisor. Raises Recovering."""
+        self._run(self._inner.wait_complete(timeout))
+
     @property
     def routes(self) -> Mapping[str, tuple[RouteRow, ...]]:
         """All routes known, by model."""

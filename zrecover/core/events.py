@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "ClaimRefused",
+    "ConnectionsFailed",
     "DiscoveryEvent",
     "EpochGranted",
     "Event",
@@ -116,6 +117,8 @@ class StoodBy(Event):
     leader: str
 
     def __str__(self) -> str:
+        if self.leader == "-":
+            return f"supervisor {self.boot} waits for the leader of before to come back"
         return f"supervisor {self.boot} stands by while {self.leader} leads"
 
 
@@ -232,6 +235,17 @@ class RecoveryCompleted(Event):
             f"recovery complete in {self.seconds:.2f} s: {self.workers} workers, "
             f"{self.replicas} replicas, confidence {self.confidence}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionsFailed(Event):
+    """Peers could not connect: descriptors have run out, or they speak another protocol."""
+
+    times: int
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.times} connections failed: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)

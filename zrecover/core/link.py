@@ -108,6 +108,8 @@ LINK_TABLE: Table[LinkState, LinkInput] = Table(
 
 _CONNECTED = frozenset({_S.CONNECTING, _S.OPENING, _S.OPEN})
 _STALL_FIRST, _STALL_MOST = 1.0, 60.0
+_OWN_STALL = 1.0
+"""Seconds by which a tick may be late; past that the process itself stood still."""
 
 
 class LinkCore:
@@ -379,5 +381,8 @@ class LinkCore:
             self._lose(LinkInput.SILENT, "no connection in time", now, out)
         elif self.state is LinkState.OPENING:
             self._lose(LinkInput.SILENT, "no answer to the registration", now, out)
+        elif self._deadline is not None and now - self._deadline > _OWN_STALL:
+            # We stood still ourselves, so its silence says nothing: listen once more.
+            self._deadline = now + self._timeout
         else:
             self._lose(LinkInput.SILENT, f"silent for {self._timeout:g} s", now, out)

@@ -20,7 +20,7 @@ from zrecover.core.effects import Effect
 from zrecover.core.inputs import Freshen
 from zrecover.core.link import LinkState
 from zrecover.core.routes import RoutesState
-from zrecover.errors import ConfigError, LifecycleError, NoSupervisor
+from zrecover.errors import ConfigError, LifecycleError, NoSupervisor, Recovering
 from zrecover.ids import check_name
 from zrecover.runtime.calling import CallPool
 from zrecover.runtime.declaring import endpoints_of
@@ -193,6 +193,16 @@ class Client:
         """
         if not await self._party.until(lambda: self._known.linked, timeout):
             raise NoSupervisor(self._explain())
+
+    async def wait_complete(self, timeout: float | None = None) -> None:
+        """Wait until the routes are those of a serving supervisor.
+
+        Raises Recovering, or NoSupervisor while nobody leads, after `timeout` seconds.
+        """
+        whole = RouteStatus.COMPLETE
+        if not await self._party.until(lambda: self.source.status is whole, timeout):
+            error = Recovering if self._known.linked else NoSupervisor
+            raise error(self._explain())
 
     async def status(self, timeout: float = 5.0) -> dict[str, Any]:
         """The leading supervisor's view as plain values.

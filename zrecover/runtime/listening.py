@@ -12,6 +12,7 @@ from typing import Generic, TypeVar, cast
 
 from zrecover.config import Timing
 from zrecover.core.effects import Reply
+from zrecover.core.events import ConnectionsFailed, Event
 from zrecover.core.inputs import FromPeer, PeerGone, PeerLeft
 from zrecover.endpoints import Endpoint
 from zrecover.errors import BadMessage, BindFailed
@@ -37,6 +38,7 @@ class Listener(Generic[T]):
         """Messages that were dropped because the peer does not read."""
         self._io, self._codec = io, codec
         self._feed: Callable[[object], None] = _nobody
+        self._report: Callable[[Event], None] = _nobody
         self._router = Router(io.context, Role.CONTROL_ROUTER, timing=timing)
         self._complaints = _COMPLAINTS_PER_SECOND
         self._counted = time.monotonic()
@@ -49,9 +51,14 @@ class Listener(Generic[T]):
             self._router.close()
             raise
 
-    def attach(self, node: Node, feed: Callable[[object], None]) -> None:
+    def attach(
+        self,
+        node: Node,
+        feed: Callable[[object], None],
+        report: Callable[[Event], None],
+    ) -> None:
         """From now on what comes in goes to `feed`, the inputs of `node`'s core."""
-        self._feed = feed
+        self._feed, self._report = feed, report
         self._io.poller.register(self._router, (node, "listen"))
 
     def ready(self) -> None:
@@ -71,6 +78,8 @@ class Listener(Generic[T]):
         for event in self._router.events():
             if event.kind is NetEventKind.DISCONNECTED:
                 self._feed(PeerLeft())
+            else:
+                self._report(ConnectionsFailed(event.times, event.detail))
 
     def carry_out(self, effect: object) -> bool:
         """Send what the effect says; False if it is none of ours."""

@@ -79,7 +79,7 @@ class CoreNode:
     def begin(self) -> None:
         """Start the core; its sockets must be there."""
         if self.listener is not None:
-            self.listener.attach(self, self.feed)
+            self.listener.attach(self, self.feed, self._report)
         self.feed(Start())
 
     def feed(self, input: object) -> None:

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-from zrecover.core.events import ClaimRefused, Event, PeerRejected
+from zrecover.core.events import ClaimRefused, ConnectionsFailed, Event, PeerRejected
 
 __all__ = ["Observer", "Reporter"]
 
@@ -20,7 +20,7 @@ Observer = Callable[[Event], None]
 
 _log = logging.getLogger("zrecover")
 _ROOM = 10_000
-_QUIET = (PeerRejected, ClaimRefused)
+_QUIET = (PeerRejected, ClaimRefused, ConnectionsFailed)
 _QUIET_MOST = 20
 
 

@@ -155,6 +155,8 @@ class RequestServer:
         that takes microseconds. Raises ConfigError for a second handler of one replica or for
         what cannot be a handler.
         """
+        if self._draining or self._closed:
+            raise LifecycleError("the worker is being stopped and serves nothing new")
         served = self._served.get(replica.key)
         if served is None:
             served = Served(

@@ -20,6 +20,7 @@ from zrecover.endpoints import check_bind
 from zrecover.errors import (
     ConfigError,
     Fenced,
+    InvalidReplica,
     LifecycleError,
     NoSupervisor,
 )
@@ -113,6 +114,7 @@ class Worker:
         self._core: WorkerCore | None = None
         self._node: CoreNode | None = None
         self._created: dict[tuple[str, int], tuple[Replica, int]] = {}
+        self._loading: set[tuple[str, int]] = set()
         self._seen = 0.0
         self._was_busy = False
         self._beacon: asyncio.TimerHandle | None = None
@@ -194,8 +196,8 @@ class Worker:
         created = self._created.get(replica.key, (replica, _now_ms()))[1]
         claim = claim_of(replica, ReplicaState.READY, created)
         self._open_server.add(replica, handler, inline=inline)
-        self._created[replica.key] = (replica, created)
-        await self._feed(Declared(await self._offered(claim)))
+        self._loading.discard(replica.key)
+        await self._declare(replica, claim, created)
 
     async def load(
         self, replica: Replica, factory: Callable[..., Any], *, inline: bool = False
@@ -207,15 +209,29 @@ class Worker:
         """
         created = _now_ms()
         claim = claim_of(replica, ReplicaState.LOADING, created)
+        if replica.key in self._created:
+            raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
         self._open_server.add(replica, None)
-        self._created[replica.key] = (replica, created)
-        await self._feed(Declared(await self._offered(claim)))
+        self._loading.add(replica.key)
         try:
+            await self._declare(replica, claim, created)
             handler = await in_thread(lambda: make_handler(factory, replica))
             await self.serve(replica, handler, inline=inline)
         except BaseException:
-            if not self._party.closed:
+            mine = replica.key in self._loading  # nobody has served it meanwhile
+            self._loading.discard(replica.key)
+            if mine and not self._party.closed:
                 await self.unserve(replica.uid, replica.shard)
+            raise
+
+    async def _declare(self, replica: Replica, claim: Claim, created: int) -> None:
+        """Make it known; nothing of it stays where that cannot be."""
+        self._created[replica.key] = (replica, created)
+        try:
+            await self._feed(Declared(await self._offered(claim)))
+        except InvalidReplica:
+            self._open_server.remove(replica.key)
+            self._created.pop(replica.key, None)
             raise
 
     async def _offered(self, claim: Claim) -> Claim:
