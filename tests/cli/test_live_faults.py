@@ -196,3 +196,14 @@ def test_a_worker_goes_on_although_nobody_reads_it(house: House) -> None:
     worker, _ = house.worker(endpoint, "w", "shout-rep0=factories:load")
     assert house.call("shout", endpoint, {"text": "x"})["text"] == "X"
     assert worker.process.poll() is None
+
+
+def test_a_short_command_is_interrupted(house: House) -> None:
+    with stranger(b"") as address:
+        call = house.start(
+            *("call", "m", "--endpoint", address, "--data", "1", "--log-level", "debug")
+        )
+        call.says("EpollSelector")  # the loop is there, and with it Ctrl-C is caught
+        call.signal(signal.SIGINT)
+        assert call.end(5) == 130
+        assert (call.rest(), "Traceback" in call.err) == ([], False)

@@ -35,7 +35,7 @@ __all__ = ["drill"]
 @click.option("--list", "show", is_flag=True, help="Show the scenarios and end.")
 @click.pass_obj
 def drill(invocation: Invocation, /, scenarios: tuple[str, ...], show: bool) -> int:
-    """Kill supervisors in a real cluster on this machine, and report what came back.
+    """Hurt a real cluster on this machine, and report what came back.
 
     Discovery, supervisor, three workers and a client run as processes of their own on loopback,
     at ports that nobody else uses; no process is left behind. Requests go on all the time. With
