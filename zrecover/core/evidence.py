@@ -7,14 +7,26 @@ notes of each subject are kept, and the subjects that were noted last.
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import product
 from typing import Any, NamedTuple
 
 from zrecover.model import Decision
+from zrecover.wire.messages import Claim
 
 __all__ = ["Evidence", "Note"]
 
 _NOTES = 24
 _SUBJECTS = 50_000
+
+# By whether it is sharded, a plugin is known, and a reason was given: the sentences are made late.
+_DECIDED = {
+    (sharded, by, why): "worker {0} claims "
+    + ("shard {4} of {5}" if sharded else "it")
+    + " ({1}, {2}); verdict {3.verdict.name}"
+    + (" by {3.plugin}" if by else "")
+    + (": {3.reason}" if why else "")
+    for sharded, by, why in product((False, True), repeat=3)
+}
 
 
 class Note(NamedTuple):
@@ -55,12 +67,11 @@ class Evidence:
         """Something happened to a worker."""
         self.note(f"worker {worker}", at, text, *values)
 
-    def decided(self, uid: str, at: float, worker: str, shard: str, decision: Decision) -> None:
+    def decided(self, at: float, worker: str, claim: Claim, decision: Decision) -> None:
         """A worker's claim was decided on."""
-        by = f" by {decision.plugin}" if decision.plugin else ""
-        why = f": {decision.reason}" if decision.reason else ""
-        self.note(uid, at, "worker {} claims {}; verdict {}{}{}", worker, shard,
-                  decision.verdict.name, by, why)  # fmt: skip
+        text = _DECIDED[claim.n_worker > 1, bool(decision.plugin), bool(decision.reason)]
+        shard, of = claim.shard, claim.n_worker
+        self.note(claim.uid, at, text, worker, claim.kind, claim.state, decision, shard, of)
 
     def of(self, subject: str) -> list[Note]:
         """All notes on a subject, oldest first."""

@@ -214,9 +214,7 @@ class Registrar:
         claims = pending.admitted.claims
         decisions = tuple(map(less_permissive, claims, decisions))
         for claim, decision in zip(claims, decisions, strict=True):
-            shard = f"shard {claim.shard} of {claim.n_worker}" if claim.n_worker > 1 else "it"
-            what = f"{shard} ({claim.kind}, {claim.state})"
-            self._evidence.decided(claim.uid, now, worker, what, decision)
+            self._evidence.decided(now, worker, claim, decision)
             if decision.verdict < Verdict.ROUTES:
                 out.append(Emit(ClaimRefused(worker, claim.uid, decision.reason)))
         if isinstance(pending.head, m.Register):
@@ -359,7 +357,13 @@ class Registrar:
 
     def goodbye(self, peer: Hashable, bye: m.Goodbye, now: float, out: list[Effect]) -> None:
         """A worker stops on purpose: it is gone from the view at once."""
+        self._intake.forget(peer)
+        pending = self._pending.get(bye.worker or "")
+        if pending is not None and pending.peer == peer:
+            self._tickets.pop(self._pending.pop(bye.worker or "").ticket, None)
         record = self._registry.sessions.get(bye.session)
+        if record is None and bye.worker is not None:
+            record = self._registry.workers.get(bye.worker)  # it was not told its session yet
         if record is None or record.peer != peer:
             self.stale += 1
             return
