@@ -71,7 +71,7 @@ class IoThread:
 
     def start(self) -> None:
         """Begin to run."""
-        self.poller.register(self._waker, (_NOBODY, None))
+        self.poller.register(self._waker, _WOKEN)
         self._thread.start()
 
     def call(self, command: Callable[[], None]) -> None:
@@ -111,7 +111,8 @@ class IoThread:
         until += [t for t in (node.next_deadline for node in self._nodes) if t is not None]
         ready = self.poller.poll(max(0.0, min(until) - now))
         self._turned = time.monotonic()
-        self._waker.drain()
+        if _WOKEN in ready:  # else there is nothing to drain, and asking takes a system call
+            self._waker.drain()
         self._commands_now()
         for node, part in ready:
             if node is not _NOBODY:
@@ -146,3 +147,4 @@ class _Nobody:
 
 
 _NOBODY = _Nobody()
+_WOKEN: tuple[Node, object] = (_NOBODY, None)
