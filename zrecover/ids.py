@@ -14,6 +14,7 @@ from zrecover.errors import InvalidReplica
 
 __all__ = [
     "NO_LAUNCH",
+    "NO_SESSION",
     "BootId",
     "Launch",
     "Number",
@@ -65,6 +66,8 @@ class RouteVersion(NamedTuple):
 
 
 NO_LAUNCH = Launch(0, 0)
+NO_SESSION = Session(0, 0)
+"""No supervisor gives it: epochs begin above 0."""
 
 _UID = re.compile(r"(?P<model>.+)-rep(?P<index>0|[1-9][0-9]{0,8})", re.DOTALL)
 _COORDINATOR = re.compile(r".+-rank(0|[1-9][0-9]*)", re.DOTALL)

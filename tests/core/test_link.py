@@ -182,8 +182,7 @@ def test_L02_the_watch_moves_a_link_whose_supervisor_is_frozen() -> None:
 
 
 def test_L02_a_silent_supervisor_is_left_and_not_asked_for_again() -> None:
-    bench = Bench().to(LinkState.OPEN)
-    bench.tick(TIMING.timeout)
+    bench = Bench().to(LinkState.OPEN).tick(1.0).tick(TIMING.timeout - 1.0)
     assert bench.link.state is LinkState.SEARCHING
     assert bench.asked().message.not_boot == "a"
     assert bench.told(LinkLost) == [LinkLost("a", "silent for 2 s")]
@@ -210,9 +209,16 @@ def test_L03_nothing_of_a_lower_epoch_is_obeyed() -> None:
     assert bench.link.state is LinkState.OPEN
 
 
+def test_L04_a_link_that_stood_still_itself_listens_once_more() -> None:
+    bench = Bench().to(LinkState.OPEN).tick(TIMING.timeout + 5.0)
+    assert bench.link.state is LinkState.OPEN
+    assert bench.tick(1.0).link.state is LinkState.OPEN
+    assert bench.tick(1.0).link.state is LinkState.SEARCHING, "but only once"
+
+
 def test_L03_a_message_of_a_lower_epoch_is_no_sign_of_life() -> None:
     bench = Bench().to(LinkState.OPEN)
-    bench.now += 1.9
+    bench.tick(1.0).now += 0.9
     bench.link.heard("a", 99, bench.now)
     assert bench.tick(0.2).link.state is LinkState.SEARCHING
 

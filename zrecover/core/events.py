@@ -149,7 +149,7 @@ class WorkerRegistered(Event):
 
     def __str__(self) -> str:
         refused = f", {self.refused} refused" if self.refused else ""
-        return f"worker {self.worker} registered with {self.replicas} replicas{refused}"
+        return f"worker {self.worker} registered, replicas {self.replicas}{refused}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +232,8 @@ class RecoveryCompleted(Event):
 
     def __str__(self) -> str:
         return (
-            f"recovery complete in {self.seconds:.2f} s: {self.workers} workers, "
-            f"{self.replicas} replicas, confidence {self.confidence}"
+            f"recovery complete in {self.seconds:.2f} s: workers {self.workers}, "
+            f"replicas {self.replicas}, confidence {self.confidence}"
         )
 
 

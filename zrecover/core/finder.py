@@ -42,6 +42,11 @@ class _Endpoint:
     """An answer that is good only if no better one comes before `ripe`."""
     ripe: float = 0.0
 
+    @property
+    def told(self) -> str:
+        """What was seen there, with the address once."""
+        return self.seen if self.address in self.seen else f"{self.address}: {self.seen}"
+
 
 class Finder:
     """Monotonic seconds; single-threaded. `numbers` gives each question its number.
@@ -81,7 +86,7 @@ class Finder:
     @property
     def seen(self) -> str:
         """What was last seen at each endpoint, for error messages; empty before the first."""
-        return "; ".join(f"{e.address}: {e.seen}" for e in self._endpoints if e.seen)
+        return "; ".join(e.told for e in self._endpoints if e.seen)
 
     def ask(
         self, now: float, *, not_boot: str | None, epoch: int, wait: float, watch: bool = False

@@ -108,8 +108,9 @@ LINK_TABLE: Table[LinkState, LinkInput] = Table(
 
 _CONNECTED = frozenset({_S.CONNECTING, _S.OPENING, _S.OPEN})
 _STALL_FIRST, _STALL_MOST = 1.0, 60.0
-_OWN_STALL = 1.0
-"""Seconds by which a tick may be late; past that the process itself stood still."""
+_OWN_STALL = 0.6
+"""Between two inputs an open link lets less than this part of the time-out pass: it has a
+heartbeat at least every third of it. After a longer gap the process itself stood still."""
 
 
 class LinkCore:
@@ -152,6 +153,7 @@ class LinkCore:
         self._accepted = False
         self._avoid: str | None = None
         self._failures = 0
+        self._active, self._stalled_at = 0.0, float("-inf")
         self._since = 0.0
         self._stall_at: float | None = None
 
@@ -170,6 +172,7 @@ class LinkCore:
 
     def handle(self, input: object, now: float) -> list[Effect]:
         """Take Start, Tick, Answered, AnswerFailed, LinkUp or LinkDown."""
+        self._note_stall(now)
         out: list[Effect] = []
         match input:
             case Start():
@@ -199,6 +202,7 @@ class LinkCore:
         Below the highest epoch seen it may not. From another boot than the one that
         accepted us it may not either, and the link is dropped: that one has restarted.
         """
+        self._note_stall(now)
         if epoch < self.highest or self.state not in (LinkState.OPENING, LinkState.OPEN):
             return False, []
         if self.state is LinkState.OPEN and boot != self.boot:
@@ -341,6 +345,12 @@ class LinkCore:
             self._deadline = now + self._backoff()
         return True
 
+    def _note_stall(self, now: float) -> None:
+        """See whether this process stood still before `now`."""
+        if self.state is LinkState.OPEN and now - self._active > _OWN_STALL * self._timeout:
+            self._stalled_at = now
+        self._active = now
+
     def _search_begins(self, now: float) -> None:
         first = _STALL_FIRST if self._give_up_after is None else self._give_up_after
         self._since, self._stall_at = now, now + min(_STALL_FIRST, first)
@@ -381,8 +391,8 @@ class LinkCore:
             self._lose(LinkInput.SILENT, "no connection in time", now, out)
         elif self.state is LinkState.OPENING:
             self._lose(LinkInput.SILENT, "no answer to the registration", now, out)
-        elif self._deadline is not None and now - self._deadline > _OWN_STALL:
+        elif now - self._stalled_at < self._timeout:
             # We stood still ourselves, so its silence says nothing: listen once more.
-            self._deadline = now + self._timeout
+            self._deadline, self._stalled_at = now + self._timeout, float("-inf")
         else:
             self._lose(LinkInput.SILENT, f"silent for {self._timeout:g} s", now, out)

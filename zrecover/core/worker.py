@@ -25,6 +25,7 @@ from zrecover.core.inputs import (
 )
 from zrecover.core.inventory import Inventory, parts_of, with_offer
 from zrecover.core.link import LinkCore, LinkState, pace
+from zrecover.ids import NO_SESSION
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
 
@@ -128,9 +129,8 @@ class WorkerCore:
             case LoopSeen(busy_for):
                 self._busy_for = busy_for
             case Stop(reason):
-                if self.session is not None:
-                    why = reason[: self._limits.reason]
-                    out.append(Send(number, m.Goodbye(self.session, why)))
+                if self.link.state in (LinkState.OPENING, LinkState.OPEN):
+                    out.append(Send(number, self._goodbye(reason)))
                 out += self.link.end(reason, now, linger=0.5)
             case Received(link, message):
                 if link == number:
@@ -143,6 +143,14 @@ class WorkerCore:
                     self._tick(now, out)
         self._follow(openings, out)
         return out
+
+    def _goodbye(self, reason: str) -> m.Goodbye:
+        return m.Goodbye(
+            session=self.session or NO_SESSION,
+            reason=reason[: self._limits.reason],
+            worker=self.identity.worker,
+            incarnation=self.identity.incarnation,
+        )
 
     # --- the link has moved ---
 

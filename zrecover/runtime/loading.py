@@ -15,14 +15,18 @@ __all__ = ["in_thread", "make_handler"]
 
 
 def make_handler(factory: Callable[..., Any], replica: Replica) -> Any:
+    """Load: `factory(replica)`, or `factory()` where it takes no argument."""
+    return factory(replica) if _takes_replica(factory) else factory()
+
+
+def _takes_replica(factory: Callable[..., Any]) -> bool:
     try:
-        signature = inspect.signature(factory)
-        signature.bind(replica)
+        inspect.signature(factory).bind(None)
     except TypeError:
-        return factory()
+        return False
     except ValueError:  # no signature: a built-in
-        return factory(replica)
-    return factory(replica)
+        return True
+    return True
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:

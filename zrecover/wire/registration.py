@@ -143,7 +143,11 @@ class Goodbye(Message, frozen=True):
     """Worker -> supervisor: I stop on purpose."""
 
     session: Session
+    """(0, 0) from one that was not told its session yet."""
     reason: Text
+    worker: Name | None = None
+    incarnation: Number = 0
+    """Who it is, so that a registration that is under way ends, too."""
 
 
 class VerdictRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,12 +4,14 @@ answers loses the lease because somebody else asks.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import LeaderGranted
+from zrecover.core.inputs import FromPeer, Tick
 from zrecover.testing.simulation.violations import Violation
-from zrecover.wire.messages import Challenge
+from zrecover.wire.messages import Challenge, Resolve
 
 if TYPE_CHECKING:
     from zrecover.config import Timing
@@ -27,10 +29,18 @@ class DiscoveryCheck:
     def __init__(self, process: DiscoveryProcess, ledger: Ledger, timing: Timing) -> None:
         self._process, self._ledger, self._timing = process, ledger, timing
         self._epoch, self._boot = 0, ""
+        self._questions: deque[float] = deque()
+        self._ticks = False
         self._asked: dict[str, tuple[int, float]] = {}
 
     def before(self, input: object, now: float) -> None:
         """An input is about to be handled."""
+        self._ticks = isinstance(input, Tick)
+        match input:
+            case FromPeer(_, Resolve()):
+                self._questions.append(now)
+            case _:
+                pass
 
     def after(self, effects: list[Effect], now: float) -> None:
         """It was."""
@@ -44,8 +54,11 @@ class DiscoveryCheck:
                     self._asked[question.boot] = question.nonce, since
                 case _:
                     pass
-        if len(self._process.core._held) > len(self._process.peers) + 64:
-            text = f"discovery holds more questions than it has peers ({len(self._process.peers)})"
+        while self._questions and self._questions[0] < now - self._timing.hold - SLACK:
+            self._questions.popleft()
+        held = len(self._process.core._held)
+        if self._ticks and held > len(self._questions):
+            text = f"discovery holds {held} questions of {len(self._questions)} that are fresh"
             raise Violation("bounded", text)
 
     def _granted(self, event: LeaderGranted, now: float) -> None:

@@ -42,10 +42,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SupervisorCheck"]
 
+SMALL = 32
+"""Up to so many workers each step is looked at."""
 SAMPLE = 16
 """Every so many steps all is looked at, even where nothing seems to have changed."""
 BRAKE_FROM, BRAKE_SHARE = 5, 0.35
 SLACK = 0.005
+_ENDS = (RecoveryCompleted, PeerRejected, WorkerForgotten, WorkerLeft, WorkerLost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,22 @@ class SupervisorCheck:
         if new_reign:
             self._epoch, self._began = core.epoch, now
             self._seen, self._lost = {}, {}
+        if not (new_reign or self._looks(effects)):
+            return
         changed = self._records(input, effects, now)
         if changed and not (core.leading or self._led):
             raise Violation("only-a-leader-changes", f"{boot} does not lead, but {changed}")
         self._events(effects, now)
-        if changed or new_reign or self._steps % SAMPLE == 0:
+        size = sum(len(record.claims) for record in core.registry.workers.values())
+        if self._steps % SAMPLE == 0 or ((changed or new_reign) and size <= SMALL * 4):
             self._beliefs()
             self._bounds()
+
+    def _looks(self, effects: list[Effect]) -> bool:
+        """Whether this step is looked at: each one of a small cluster, some of a large one."""
+        workers = len(self._process.core.registry.workers)
+        told = any(isinstance(e, Emit) and isinstance(e.event, _ENDS) for e in effects)
+        return told or workers <= SMALL or self._steps % (SAMPLE * workers) == 0
 
     # --- records ---
 

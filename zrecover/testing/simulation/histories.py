@@ -12,6 +12,7 @@ from hashlib import blake2b
 from random import Random
 
 from zrecover.config import Limits, Timing
+from zrecover.core.registry import Registry
 from zrecover.testing.simulation.connections import CALM, Weather
 from zrecover.testing.simulation.misfortunes import Misfortunes
 from zrecover.testing.simulation.processes import (
@@ -118,10 +119,25 @@ def _rest(sim: Simulation, chance: Random, misfortunes: Misfortunes) -> float:
     for seconds in (0.0, 8.0):
         sim.after(seconds, _somebody_can_lead, sim, misfortunes, aside)
     took = sim.settle(BOUND, aside=aside)
+    _any_order(sim, chance)
     lonely = [w.name for w in sim.of(WorkerProcess) if not w.serving and not misfortunes.meant(w)]
     if lonely:
         raise Violation("nobody-gives-up", f"{', '.join(lonely)} left for good")
     return took
+
+
+def _any_order(sim: Simulation, chance: Random) -> None:
+    """The last registrations give the same replicas in whatever order and number they come."""
+    leader = sim.leader
+    if leader is None:
+        return
+    registry, again = leader.core.registry, Registry()
+    records = 2 * list(registry.workers.values())
+    chance.shuffle(records)
+    for record in records:
+        again.swap(record)
+    if again.replicas != registry.replicas:
+        raise Violation("any-order", f"{leader.boot}'s view depends on the order of arrival")
 
 
 def _somebody_can_lead(sim: Simulation, misfortunes: Misfortunes, aside: list[str]) -> None:
