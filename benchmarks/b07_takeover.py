@@ -128,7 +128,9 @@ def run(quick: bool) -> Iterator[Result]:
     yield Result.of("B8-longest-gap", WORKERS, "ms", REQUESTS, longest, usual, valid=not failed)
 
 
-BENCHMARK = Benchmark("B7", "kill -9 of the supervisor, a standby waits", (TAKEOVER, REQUESTS), run)
+BENCHMARK = Benchmark(
+    "B7", "kill -9 of the supervisor, a standby waits", (TAKEOVER, REQUESTS), run, also=("B8",)
+)
 
 if __name__ == "__main__":
     from benchmarks.command import main

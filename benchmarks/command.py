@@ -73,20 +73,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.list:
         for benchmark in benchmarks.values():
             budgets = ", ".join(dict.fromkeys(map(str, benchmark.budgets)))
-            print(f"{benchmark.id:<4} {benchmark.what}; {budgets}")
+            print(f"{', '.join(_ids(benchmark)):<7} {benchmark.what}; {budgets}")
         return 0
-    ids = list(dict.fromkeys(word.upper() for word in given.ids)) or list(benchmarks)
-    unknown = [word for word in ids if word not in benchmarks]
+    homes = {id: benchmark.id for benchmark in benchmarks.values() for id in _ids(benchmark)}
+    asked = [word.upper() for word in given.ids] or list(benchmarks)
+    unknown = [word for word in asked if word not in homes]
     if unknown:
-        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(benchmarks)}")
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(homes)}")
+    chosen = dict.fromkeys(homes[word] for word in asked)
     try:
-        return _run([benchmarks[id] for id in ids], given)
+        return _run([benchmarks[id] for id in chosen], given)
     except KeyboardInterrupt:
         _tell("interrupted")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _ids(benchmark: Benchmark) -> tuple[str, ...]:
+    return benchmark.id, *benchmark.also
 
 
 def _run(benchmarks: Sequence[Benchmark], given: argparse.Namespace) -> int:

@@ -98,6 +98,8 @@ class Benchmark(NamedTuple):
     """In the order of its results."""
     run: Callable[[bool], Iterator[Result]]
     """Yields its results; True asks for a tiny run that only shows that it works."""
+    also: tuple[str, ...] = ()
+    """Ids of what comes out of the same runs."""
 
 
 class Pairs(NamedTuple):
