@@ -190,8 +190,8 @@ class SupervisorCheck:
                     return
                 case WorkerLeft(worker=of) if of == worker:
                     match input:
-                        case FromPeer(peer, m.Goodbye(session)) if (
-                            peer == seen.peer and session == seen.session
+                        case FromPeer(peer, m.Goodbye() as bye) if peer == seen.peer and (
+                            bye.session == seen.session or bye.worker == worker
                         ):
                             return
                         case _:
