@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from zrecover.config import Limits
 from zrecover.core.evidence import Evidence
 from zrecover.core.status import status_of
 from zrecover.core.view import View
-from zrecover.wire.messages import Query
+from zrecover.wire.messages import Query, Result
 
-__all__ = ["answer_to"]
+__all__ = ["answer_to", "results"]
 
 
 def answer_to(
@@ -42,3 +45,24 @@ def _explain(target: str, view: View, evidence: Evidence, now: float) -> tuple[d
         return {}, f"nothing is known of {target!r}: no replica and no worker is called so"
     rows.sort(key=lambda row: -row["ago_s"])
     return {"target": target, "replica": replica, "worker": worker, "evidence": rows}, ""
+
+
+def results(
+    epoch: int, boot: str, nonce: int, answer: dict[str, Any], error: str, limits: Limits
+) -> list[Result]:
+    """The answer in parts that fit a frame; one part with the error where there is none."""
+    text = b"" if error else msgspec.json.encode(answer)
+    step = limits.part_bytes
+    starts = range(0, max(1, len(text)), step)
+    return [
+        Result(
+            epoch=epoch,
+            boot=boot,
+            nonce=nonce,
+            part=number,
+            last=number == len(starts) - 1,
+            body=text[start : start + step],
+            error=error[: limits.reason],
+        )
+        for number, start in enumerate(starts)
+    ]

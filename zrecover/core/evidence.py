@@ -10,6 +10,8 @@ from collections import OrderedDict
 from itertools import product
 from typing import Any, NamedTuple
 
+from zrecover.core.registry import WorkerRecord
+from zrecover.core.view import ReplicaView
 from zrecover.model import Decision
 from zrecover.wire.messages import Claim
 
@@ -72,6 +74,26 @@ class Evidence:
         text = _DECIDED[claim.n_worker > 1, bool(decision.plugin), bool(decision.reason)]
         shard, of = claim.shard, claim.n_worker
         self.note(claim.uid, at, text, worker, claim.kind, claim.state, decision, shard, of)
+
+    def judged(self, uid: str, at: float, replica: ReplicaView | None) -> None:
+        """What a replica is now, after its claims have changed."""
+        if replica is None:
+            self.note(uid, at, "nobody claims it any more")
+        elif replica.routes:
+            self.note(uid, at, "routed, verdict {}", replica.verdict.name)
+        else:
+            self.note(uid, at, "not routed, {}: {}", replica.state, replica.reason)
+
+    def registered(self, record: WorkerRecord, at: float) -> None:
+        """A worker's registration was accepted."""
+        worker, refused = record.worker, record.refused
+        self.worker(
+            worker, at, "registered at {}, process {}, replicas {}, unreadable {}",
+            record.address, record.pid, len(record.claims), len(refused),
+        )  # fmt: skip
+        for bad in refused:
+            self.note(bad.uid, at, "refused unread: {}", bad.reason)
+            self.worker(worker, at, "{} refused: {}", bad.uid, bad.reason)
 
     def of(self, subject: str) -> list[Note]:
         """All notes on a subject, oldest first."""

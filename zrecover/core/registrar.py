@@ -266,13 +266,7 @@ class Registrar:
         out += welcome(record, head, self.pace, self._limits)
         if not again:
             count, refused = len(record.claims), len(record.refused)
-            self._evidence.worker(
-                head.worker, now, "registered at {}, process {}, with {} replicas, {} unreadable",
-                head.address, head.pid, count, refused,
-            )  # fmt: skip
-            for bad in record.refused:
-                self._evidence.note(bad.uid, now, "refused unread: {}", bad.reason)
-                self._evidence.worker(head.worker, now, "{} refused: {}", bad.uid, bad.reason)
+            self._evidence.registered(record, now)
             out.append(Emit(WorkerRegistered(head.worker, head.incarnation, count, refused)))
             out.extend(
                 Emit(ClaimRefused(head.worker, bad.uid, bad.reason)) for bad in record.refused

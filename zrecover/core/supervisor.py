@@ -9,10 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from zrecover.config import LIMITS, Limits, Timing
-from zrecover.core.answers import answer_to
+from zrecover.core.answers import answer_to, results
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import (
     EpochGranted,
@@ -311,15 +309,8 @@ class SupervisorCore:
     def _answer(
         self, peer: Hashable, nonce: int, answer: dict[str, Any], error: str, out: list[Effect]
     ) -> None:
-        text = b"" if error else msgspec.json.encode(answer)
-        step = self._limits.part_bytes
-        for number, start in enumerate(range(0, max(1, len(text)), step)):
-            body = text[start : start + step]
-            last = start + step >= len(text)
-            result = m.Result(
-                self.epoch, self._boot, nonce, number, last, body, error[: self._limits.reason]
-            )
-            out.append(Reply(peer, result))
+        parts = results(self.epoch, self._boot, nonce, answer, error, self._limits)
+        out += [Reply(peer, part) for part in parts]
 
     def forget(self, worker: str, now: float, out: list[Effect]) -> str:
         """Remove a silent worker before its time; why that cannot be, empty once it is done."""
@@ -342,7 +333,8 @@ class SupervisorCore:
             self.recovery.returned(worker)
             self.publisher.audience.bump()
         self.registrar.returned.clear()
-        self._note(self.registrar.touched, now)
+        for uid in self.registrar.touched:
+            self.evidence.judged(uid, now, self.registry.replicas.get(uid))
         self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
         if self.recovery.check(now) and self._move(SupervisorInput.COMPLETED):
@@ -354,16 +346,6 @@ class SupervisorCore:
             out.append(Emit(event))
         self.reign.spread = self.registrar.spread
         self.publisher.push(self._headline(), now, out)
-
-    def _note(self, uids: list[str], now: float) -> None:
-        for uid in uids:
-            replica = self.registry.replicas.get(uid)
-            if replica is None:
-                self.evidence.note(uid, now, "nobody claims it any more")
-            elif replica.routes:
-                self.evidence.note(uid, now, "routed, verdict {}", replica.verdict.name)
-            else:
-                self.evidence.note(uid, now, "not routed, {}: {}", replica.state, replica.reason)
 
     def _expire(self, now: float, out: list[Effect]) -> None:
         at = self.liveness.next_deadline
