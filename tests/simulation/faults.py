@@ -389,6 +389,16 @@ def the_superseded_go_on() -> Patch:
     return patch.object(SupervisorCore, "_from_discovery", from_discovery)
 
 
+@fault("old-news-deposes-nobody", scenario="old_news_comes_to_a_leader")
+def old_news_deposes() -> Patch:
+    original = SupervisorCore._held_back
+
+    def held_back(self: SupervisorCore, message: m.Standby, out: Any) -> None:
+        original(self, msgspec.structs.replace(message, epoch=max(message.epoch, self.epoch)), out)
+
+    return patch.object(SupervisorCore, "_held_back", held_back)
+
+
 # --- clients ---
 
 

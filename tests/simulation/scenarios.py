@@ -153,6 +153,20 @@ def somebody_asks_to_lead() -> Simulation:
     return sim
 
 
+@scenario
+def old_news_comes_to_a_leader() -> Simulation:
+    sim = cluster(1)
+    sim.hold("discovery", "s2", "Standby", copy=True)
+    sim.start_supervisor("s2", expect_workers=1)
+    sim.run(1.0)
+    sim.kill("s1")
+    sim.settle(within=2)
+    sim.say("s2 leads now, and hears that s1 does")
+    sim.release()
+    assert sim.settle(within=1) == 0.0
+    return sim
+
+
 # --- registration ---
 
 

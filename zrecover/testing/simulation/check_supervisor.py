@@ -94,6 +94,10 @@ class SupervisorCheck:
             case Received(link, m.Superseded(boot=of)) if link == self._link and of == boot:
                 if core.leading:
                     raise Violation("superseded-is-final", f"{boot} was told so and still leads")
+            case Received(_, m.Standby(epoch=epoch)) if self._led and epoch < self._epoch:
+                if not core.leading:
+                    text = f"{boot} leads with {self._epoch}, and gives way to epoch {epoch}"
+                    raise Violation("old-news-deposes-nobody", text)
             case _:
                 pass
         granted = any(isinstance(e, Emit) and isinstance(e.event, EpochGranted) for e in effects)
