@@ -247,10 +247,7 @@ class Registrar:
         for claim, digest, decision in zip(
             admitted.claims, admitted.digests, decisions, strict=True
         ):
-            key = m.Key(claim.uid, claim.shard)
-            record.claims[key], record.digests[key] = claim, digest
-            record.decisions[key] = decision
-            record.replayed.add(key)
+            record.hold(claim, digest, decision)
         record.refused = admitted.refused
         if old is not None:
             self._peers.pop(old.peer, None)

@@ -60,6 +60,12 @@ class WorkerRecord:
             last_heard=now,
         )
 
+    def hold(self, claim: Claim, digest: int, decision: Decision) -> None:
+        """Take in a claim of the registration that begins the record."""
+        key = Key(claim.uid, claim.shard)
+        self.claims[key], self.digests[key], self.decisions[key] = claim, digest, decision
+        self.replayed.add(key)
+
     def candidate(self, key: Key) -> Candidate:
         """The claim as the judge sees it."""
         return Candidate(
