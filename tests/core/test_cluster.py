@@ -192,6 +192,19 @@ def test_a_leader_without_memory_of_the_epochs_gets_one_above_what_workers_saw()
     assert cluster.uids(second) == cluster.all
 
 
+def test_P04_an_epoch_from_a_clock_years_ahead_locks_nobody_out() -> None:
+    cluster = Cluster()
+    world = cluster.world
+    world.kill("discovery")
+    world.kill("a")
+    world.run(1.0)
+    world.discovery()
+    second = world.supervisor("b", expect=3, proposed=5)
+    cluster.settle(second)
+    assert second.epoch < cluster.first.epoch
+    assert cluster.uids(second) == cluster.all
+
+
 def test_L04_a_worker_that_slept_past_its_time_out_is_back_exactly_once() -> None:
     cluster = Cluster(6)
     world = cluster.world
