@@ -38,6 +38,7 @@ MEANINGS = {
     "Ack.seq": "Version of the inventory that the supervisor has.",
     "Registered.seq": "Version of the inventory that was registered.",
     "Verdicts.seq": "Version of the inventory that the verdicts are on.",
+    "Verdicts.verdicts": "Verdicts below FULL, and those that are FULL again.",
     "base": "Version that the change starts from.",
     "digest": "XOR of the hashes of all claims (see Inventory).",
     "beat": "Number of the heartbeat.",

@@ -88,7 +88,8 @@ _SAMPLES: dict[str, Any] = {
     "boot": "3f9c…", "old": "3f9c…", "new": "b21e…", "leader": "b21e…", "epoch": 7,
     "endpoint": "tcp://10.0.0.7:41233", "reason": "…", "why": "…", "seconds": 2.5, "silent": 2.5,
     "worker": "gpu-1", "incarnation": 1, "replicas": 3, "refused": 1, "uid": "qwen3-rep0",
-    "roster": 12, "times": 3, "detail": "Too many open files", "confidence": "count", "workers": 3, "code": "version", "cluster": "prod",
+    "roster": 12, "times": 3, "detail": "Too many open files",
+    "confidence": "count", "workers": 3, "code": "version", "cluster": "prod",
 }  # fmt: skip
 
 

@@ -627,7 +627,12 @@ def test_a_standby_that_led_before_is_granted_within_the_grace() -> None:
 
 
 def test_the_grace_is_over_once_somebody_has_led() -> None:
-    s = stand(grace=0.6).announce("a", proposed=77, held=77).give(PeerGone("A")).announce("b", proposed=1)
+    s = (
+        stand(grace=0.6)
+        .announce("a", proposed=77, held=77)
+        .give(PeerGone("A"))
+        .announce("b", proposed=1)
+    )
     assert s.told("B", m.Granted).epoch == 78
 
 
