@@ -94,7 +94,7 @@ def _run(first: int, number: int, jobs: int) -> Iterator[list[Found]]:
     """The outcomes of all seeds, a chunk at a time, in no certain order."""
     starts = range(first, first + number, CHUNK)
     chunks = [(start, min(CHUNK, first + number - start)) for start in starts]
-    if jobs <= 1 or len(chunks) == 1:
+    if jobs <= 1 or len(chunks) <= 1:
         yield from map(_chunk, chunks)
         return
     with multiprocessing.Pool(min(jobs, len(chunks)), initializer=_deaf) as pool:
