@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from zrecover.core.events import Event
+from zrecover.core.memory import Change
 from zrecover.wire import messages as m
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Offer",
     "Placed",
     "Rebuild",
+    "Remember",
     "Reply",
     "Send",
 ]
@@ -115,4 +117,14 @@ class Rebuild:
     members: tuple[Placed, ...]
 
 
-Effect = Ask | Forget | Connect | Disconnect | Send | Reply | Decide | Offer | Rebuild | Emit
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Put these on disk, in one step; answer with `Remembered(ticket)`."""
+
+    ticket: int
+    changes: tuple[Change, ...]
+
+
+Effect = (
+    Ask | Forget | Connect | Disconnect | Send | Reply | Decide | Offer | Rebuild | Remember | Emit
+)

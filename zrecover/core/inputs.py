@@ -28,6 +28,7 @@ __all__ = [
     "PeerLeft",
     "Rebuilt",
     "Received",
+    "Remembered",
     "Start",
     "StateChanged",
     "Stop",
@@ -135,6 +136,14 @@ class Rebuilt:
     ticket: int
     decision: Decision | None
     state: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The changes of `Remember(ticket)` are on disk, or (`done` False) could not be put there."""
+
+    ticket: int
+    done: bool
 
 
 @dataclass(frozen=True, slots=True)
