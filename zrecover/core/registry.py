@@ -210,11 +210,13 @@ class Registry:
 
     def replayed(self) -> list[str]:
         """Replicas that came back by a registration and were accepted."""
-        return sorted(
-            uid
-            for uid, claims in self._claims.items()
-            if any(c.replayed and c.accepted for c in claims.values())
-        )
+        found = []
+        for uid, claims in self._claims.items():  # of very many, for each view
+            for candidate in claims.values():
+                if candidate.replayed and candidate.accepted:
+                    found.append(uid)
+                    break
+        return sorted(found)
 
     def recomputed(self) -> dict[str, ReplicaView]:
         """All replicas judged anew from the records alone; equals `replicas`."""

@@ -12,13 +12,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrecover.errors import ConfigError
 from zrecover.hooks import kinds
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["GROUP", "Candidate", "find", "instantiate"]
 
@@ -46,6 +48,8 @@ def find(
     for directory in directories:
         yield from _files(Path(directory))
     if installed:
+        from importlib.metadata import entry_points  # with the parser of e-mails it takes long
+
         found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
         for entry in found:
             yield _installed(entry)
