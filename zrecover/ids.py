@@ -18,6 +18,7 @@ __all__ = [
     "BootId",
     "Launch",
     "Number",
+    "RosterVersion",
     "RouteVersion",
     "Session",
     "Uid",
@@ -60,6 +61,13 @@ class Launch(NamedTuple):
 
 class RouteVersion(NamedTuple):
     """Total order of route tables over all reigns."""
+
+    epoch: Number
+    n: Number
+
+
+class RosterVersion(NamedTuple):
+    """Total order of rosters over all reigns."""
 
     epoch: Number
     n: Number

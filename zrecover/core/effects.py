@@ -11,15 +11,18 @@ from zrecover.wire import messages as m
 
 __all__ = [
     "Ask",
+    "Confirm",
     "Connect",
     "Decide",
     "Disconnect",
     "Effect",
     "Emit",
     "Forget",
+    "Obey",
     "Offer",
     "Placed",
     "Rebuild",
+    "Recall",
     "Remember",
     "Reply",
     "Send",
@@ -125,6 +128,44 @@ class Remember:
     changes: tuple[Change, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Read what was put on disk; answer with `Recalled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Tell who asked for it what became of request `ticket`."""
+
+    ticket: int
+    done: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Obey:
+    """Do what the supervisor orders; answer with `Obeyed(id)`."""
+
+    id: int
+    action: str
+    uid: str
+    shard: int
+    reason: str
+
+
 Effect = (
-    Ask | Forget | Connect | Disconnect | Send | Reply | Decide | Offer | Rebuild | Remember | Emit
+    Ask
+    | Forget
+    | Connect
+    | Disconnect
+    | Send
+    | Reply
+    | Decide
+    | Offer
+    | Rebuild
+    | Remember
+    | Recall
+    | Confirm
+    | Obey
+    | Emit
 )

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zrecover.core.memory import Memory
 from zrecover.model import Decision, ReplicaState
 from zrecover.wire import messages as m
 
@@ -27,6 +28,8 @@ __all__ = [
     "PeerGone",
     "PeerLeft",
     "Rebuilt",
+    "Obeyed",
+    "Recalled",
     "Received",
     "Remembered",
     "Start",
@@ -144,6 +147,22 @@ class Remembered:
 
     ticket: int
     done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was on disk; empty where there was nothing, or where it could not be read."""
+
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Obeyed:
+    """What became of the order `Obey(id)`."""
+
+    id: int
+    done: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zrecover.core.effects import Placed
+from zrecover.core.memory import Placement
 from zrecover.core.view import Conflict, ReplicaStatus, ReplicaView, ShardView
 from zrecover.ids import Launch, parse_uid
-from zrecover.model import Decision, ReplicaState, Verdict
+from zrecover.model import PLAIN, SHARDED, Decision, ReplicaState, Verdict
 from zrecover.wire.messages import Claim
 
-__all__ = ["Candidate", "Outcome", "judge", "to_rebuild"]
+__all__ = ["Candidate", "Outcome", "judge", "launching", "to_rebuild"]
 
 _STATE_OF = {Verdict.REFUSE: ReplicaStatus.REFUSED, Verdict.HOLD: ReplicaStatus.HELD}
 _ORDER = {ReplicaState.READY: 0, ReplicaState.LOADING: 1, ReplicaState.STOPPING: 2}
@@ -38,6 +39,10 @@ class Candidate:
     decision: Decision
     replayed: bool
     """It came with a registration, not as a later change."""
+
+    def judged(self, decision: Decision) -> Candidate:
+        """The same claim with another verdict."""
+        return replace(self, decision=decision)
 
     @property
     def accepted(self) -> bool:
@@ -133,6 +138,24 @@ def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = N
         reason=why or decision.reason,
         conflicts=tuple(conflicts),
         coordination=coordination,
+    )
+
+
+def launching(placement: Placement) -> ReplicaView:
+    """A replica that was asked for and that nobody claims yet."""
+    return ReplicaView(
+        uid=placement.uid,
+        model=placement.model,
+        index=parse_uid(placement.uid)[1],
+        kind=PLAIN if placement.n_worker == 1 else SHARDED,
+        n_worker=placement.n_worker,
+        launch=placement.launch,
+        state=ReplicaStatus.LAUNCHING,
+        shards=(),
+        verdict=Verdict.HOLD,
+        reason="it was placed, and no worker claims it yet",
+        plugin="",
+        created_ts=0,
     )
 
 

@@ -4,49 +4,100 @@ from __future__ import annotations
 
 from zrecover.core.registry import Registry
 from zrecover.core.view import Confidence, RecoveryReport, Skipped
+from zrecover.ids import RosterVersion
 from zrecover.model import Verdict
 
 __all__ = ["Recovery"]
 
 
 class Recovery:
-    """One recovery, from the granted epoch on. Times are monotonic seconds."""
+    """One recovery, from the granted epoch on. Times are monotonic seconds.
 
-    def __init__(self, window: float, expect_workers: int | None) -> None:
+    Whom to expect, strongest source first: the journal, the roster that workers keep, a
+    number of workers, nothing but the window.
+    """
+
+    def __init__(self, window: float, expect_workers: int | None, least: float = 0.25) -> None:
         self.expect_workers = expect_workers
         self.confidence: Confidence | None = None
-        self._window = window
+        self._window, self._least = window, least
         self._began = 0.0
         self._ended: float | None = None
         self._seen: dict[str, None] = {}
+        self._expected: dict[str, None] = {}
+        self._source: Confidence | None = None
+        self._version = RosterVersion(0, 0)
+        self._waits = True
 
     @property
     def next_deadline(self) -> float | None:
-        """When the window closes; None once it is complete."""
-        return None if self.confidence is not None else self._began + self._window
+        """When the window closes, or the least time is over; None once it is complete."""
+        if self.confidence is not None:
+            return None
+        if self._source is not None and not self.missing and self._waits:
+            return self._began + self._least
+        return self._began + self._window
 
     @property
     def seen(self) -> int:
         """How many workers have finished their replay."""
         return len(self._seen)
 
+    @property
+    def expected(self) -> int | None:
+        """How many workers are expected; None if nobody knows."""
+        return len(self._expected) if self._source is not None else self.expect_workers
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Who is expected and not back."""
+        return tuple(sorted(name for name in self._expected if name not in self._seen))
+
     def begin(self, now: float) -> None:
         """A reign begins: nobody is back yet."""
         self._began, self._ended, self.confidence = now, None, None
         self._seen.clear()
+        self._expected.clear()
+        self._source, self._version, self._waits = None, RosterVersion(0, 0), True
+
+    def recalled(self, workers: tuple[str, ...]) -> None:
+        """The journal names these workers; nothing if it is empty."""
+        if workers and self.confidence is None:
+            self._source, self._expected = Confidence.JOURNAL, dict.fromkeys(workers)
+
+    def testified(self, version: RosterVersion, workers: tuple[str, ...]) -> None:
+        """A worker that came back keeps this roster; the newest one counts."""
+        if self._source is Confidence.JOURNAL or self.confidence is not None:
+            return
+        if workers and version > self._version:
+            self._source, self._version = Confidence.ROSTER, version
+            self._expected = dict.fromkeys(workers)
 
     def returned(self, worker: str) -> None:
         """A worker has finished its replay."""
         self._seen[worker] = None
 
-    def check(self, now: float) -> bool:
+    def left(self, worker: str) -> None:
+        """A worker has said goodbye, or somebody forgot it: it is expected no longer."""
+        self._expected.pop(worker, None)
+
+    def check(self, now: float, *, undecided: bool = False) -> bool:
         """End the recovery if the evidence is there; True the moment it ends."""
         if self.confidence is not None:
             return False
-        if self.expect_workers is not None and len(self._seen) >= self.expect_workers:
-            self.confidence = Confidence.COUNT
-        elif now >= self._began + self._window:
+        self._waits = now < self._began + self._least
+        if now >= self._began + self._window:
             self.confidence = Confidence.WINDOW
+        elif undecided:
+            return False
+        elif self._source is not None:
+            # A second source that agrees makes waiting for an even newer roster needless.
+            counted = self.expect_workers is not None and self.seen >= self.expect_workers
+            if self.missing or (self._waits and not counted):
+                return False
+            self.confidence = self._source
+        elif self.expect_workers is not None and len(self._seen) >= self.expect_workers:
+            self.confidence = Confidence.COUNT
         else:
             return False
         self._ended = now
@@ -68,7 +119,9 @@ class Recovery:
         conflicts = [c for r in registry.replicas.values() for c in r.conflicts]
         return RecoveryReport(
             expect_workers=self.expect_workers,
+            expected=tuple(sorted(self._expected)),
             seen=tuple(sorted(self._seen)),
+            missing=self.missing,
             restored=tuple(registry.replayed()),
             skipped=tuple(sorted(skipped, key=lambda s: (s.uid, s.worker))),
             conflicts=tuple(sorted(conflicts, key=lambda c: (c.uid, c.shard, c.worker))),

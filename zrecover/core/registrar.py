@@ -62,6 +62,8 @@ class Registrar:
         """Uids whose judgement has changed; the supervisor takes them."""
         self.returned: list[str] = []
         """Workers that finished a registration; the supervisor takes them."""
+        self.removed: list[str] = []
+        """Workers that are gone; the supervisor takes them."""
         self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
         self._registry, self._liveness, self._evidence = registry, liveness, evidence
         self._intake = Intake(_PATIENCE, limits)
@@ -69,6 +71,11 @@ class Registrar:
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
         self._ticket = self._sessions = 0
+
+    @property
+    def undecided(self) -> bool:
+        """True while some worker's claims wait for their verdicts."""
+        return bool(self._pending)
 
     @property
     def next_deadline(self) -> float | None:
@@ -271,7 +278,8 @@ class Registrar:
 
     # --- what a registered worker says ---
 
-    def _known(self, peer: Hashable, session: Session, out: list[Effect]) -> WorkerRecord | None:
+    def known(self, peer: Hashable, session: Session, out: list[Effect]) -> WorkerRecord | None:
+        """The record of a session; `Unknown` goes out where there is none."""
         record = self._registry.sessions.get(session)
         if record is None or record.peer != peer:
             self.stale += 1
@@ -292,7 +300,7 @@ class Registrar:
         self, peer: Hashable, beat: m.Heartbeat, now: float, out: list[Effect]
     ) -> WorkerRecord | None:
         """A heartbeat never registers. The record, if the worker was silent before."""
-        record = self._known(peer, beat.session, out)
+        record = self.known(peer, beat.session, out)
         if record is None:
             return None
         back = self._hear(record, now)
@@ -309,7 +317,7 @@ class Registrar:
         self, peer: Hashable, change: m.InventoryChange, now: float, out: list[Effect]
     ) -> None:
         """Part of the inventory has changed."""
-        record = self._known(peer, change.session, out)
+        record = self.known(peer, change.session, out)
         if record is None:
             return
         self._hear(record, now)
@@ -377,6 +385,7 @@ class Registrar:
             del self._pending[worker]
             self._tickets.pop(pending.ticket, None)
         self._liveness.forget(worker)
+        self.removed.append(worker)
         self.touched += self._registry.remove(worker)
 
     def peer_gone(self, peer: Hashable) -> WorkerRecord | None:

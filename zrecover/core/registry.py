@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from zrecover.core.admission import Refused
 from zrecover.core.effects import Placed
-from zrecover.core.judge import Candidate, Outcome, judge, to_rebuild
-from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView, WorkerView
+from zrecover.core.intent import Intent, Orphans
+from zrecover.core.judge import Candidate, Outcome, judge, launching, to_rebuild
+from zrecover.core.memory import Placement, Tombstone
+from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView, Unwanted, WorkerView
 from zrecover.ids import Session
 from zrecover.model import Decision, WorkerState
 from zrecover.wire.messages import Claim, Key, Register
@@ -82,7 +84,7 @@ class WorkerRecord:
 class Registry:
     """All records, by worker and by session, with the replicas judged from them."""
 
-    def __init__(self) -> None:
+    def __init__(self, intent: Intent | None = None) -> None:
         self.workers: dict[str, WorkerRecord] = {}
         self.sessions: dict[Session, WorkerRecord] = {}
         self.replicas: dict[str, ReplicaView] = {}
@@ -91,6 +93,9 @@ class Registry:
         self._claims: dict[str, dict[tuple[str, int], Candidate]] = {}
         self._models: dict[str, dict[str, None]] = {}
         self._model_views: dict[str, ModelView] = {}
+        self.intent = intent or Intent()
+        self.unwanted: dict[str, tuple[Unwanted, ...]] = {}
+        """Claims that must not go on, by replica."""
         self.rebuilding: dict[str, tuple[Placed, ...]] = {}
         """Complete groups of which the plugins have to rebuild something."""
         self._outcomes: dict[str, Outcome] = {}
@@ -167,6 +172,8 @@ class Registry:
         self._claims.clear()
         self._models.clear()
         self.rebuilding.clear()
+        self.unwanted.clear()
+        self.intent.clear()
         self._outcomes.clear()
         self._model_views.clear()
         return uids
@@ -181,8 +188,9 @@ class Registry:
         view = self._model_views.get(name)
         if view is None:
             replicas = sorted((self.replicas[uid] for uid in uids), key=lambda r: r.index)
-            desired = [r.desired for r in replicas if r.desired is not None]
-            view = ModelView(name, tuple(replicas), max(desired, default=None))
+            said = max((r.desired for r in replicas if r.desired is not None), default=None)
+            placed = self.intent.desired(name)
+            view = ModelView(name, tuple(replicas), said if placed is None else placed)
             self._model_views[name] = view
         return view
 
@@ -224,10 +232,13 @@ class Registry:
         for record in self.workers.values():
             for key in record.claims:
                 claims.setdefault(key.uid, []).append(record.candidate(key))
-        return {
-            uid: judge(uid, candidates, self._outcomes.get(uid))
+        for uid in self.intent.placements:
+            claims.setdefault(uid, [])
+        judged = {
+            uid: self._judged(uid, self.intent.visible(uid, candidates))
             for uid, candidates in claims.items()
         }
+        return {uid: view for uid, view in judged.items() if view is not None}
 
     # --- the index ---
 
@@ -252,19 +263,50 @@ class Registry:
         if not claims:
             del self._claims[key.uid]
 
+    def _judged(self, uid: str, visible: list[Candidate]) -> ReplicaView | None:
+        if visible:
+            return judge(uid, visible, self._outcomes.get(uid))
+        placement = self.intent.placements.get(uid)
+        return None if placement is None else launching(placement)
+
+    def bury(self, stones: Iterable[Tombstone]) -> tuple[list[Tombstone], list[str]]:
+        """These replicas are deleted: which of that is news, and the uids it concerns."""
+        self.revision += 1
+        news = self.intent.bury(stones)
+        return news, self._judge(dict.fromkeys(stone.uid for stone in news))
+
+    def place(self, placements: Iterable[Placement]) -> list[str]:
+        """These replicas were asked for; the uids it concerns."""
+        self.revision += 1
+        first = not self.intent.placements
+        placed = list(placements)
+        self.intent.place(placed)
+        uids = [placement.uid for placement in placed]
+        if first and self.intent.orphans is not Orphans.ADOPT:
+            uids += list(self._claims)  # from now on there are orphans
+        return self._judge(dict.fromkeys(uids))
+
+    def claimed(self, uid: str) -> list[Candidate]:
+        """All claims on a replica, deleted ones included."""
+        return list(self._claims.get(uid, {}).values())
+
     def _judge(self, uids: Iterable[str]) -> list[str]:
         """Judge these replicas anew; those of them that have really changed."""
         changed = []
         for uid in uids:
-            claims = self._claims.get(uid)
+            claims = self._claims.get(uid, {}).values()
+            visible = self.intent.visible(uid, claims)
             self.rebuilding.pop(uid, None)
-            after = None
-            if claims:
-                after = judge(uid, claims.values(), self._outcomes.get(uid))
-                if after.state is ReplicaStatus.REBUILDING:
-                    self.rebuilding[uid] = to_rebuild(claims.values())
-            else:
+            after = self._judged(uid, visible)
+            if not claims:
                 self._outcomes.pop(uid, None)
+            if after is not None and after.state is ReplicaStatus.REBUILDING:
+                self.rebuilding[uid] = to_rebuild(visible)
+            unwanted = self.intent.unwanted(uid, claims, after)
+            if unwanted:
+                self.unwanted[uid] = unwanted
+            else:
+                self.unwanted.pop(uid, None)
             before = self.replicas.get(uid)
             if after == before:
                 continue

@@ -26,14 +26,28 @@ from zrecover.core.events import (
     WorkerSuspected,
 )
 from zrecover.core.evidence import Evidence
-from zrecover.core.inputs import Decided, FromPeer, PeerGone, Rebuilt, Received, Start, Stop, Tick
+from zrecover.core.inputs import (
+    Decided,
+    FromPeer,
+    PeerGone,
+    Rebuilt,
+    Recalled,
+    Received,
+    Remembered,
+    Start,
+    Stop,
+    Tick,
+)
+from zrecover.core.intent import Intent
 from zrecover.core.liveness import Liveness
+from zrecover.core.memory import Memory
 from zrecover.core.publisher import Headline, Publisher
 from zrecover.core.rebuilding import Rebuilding
 from zrecover.core.recovery import Recovery
 from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
 from zrecover.core.reign import Candidacy, Reign
+from zrecover.core.steward import Steward
 from zrecover.core.table import Table
 from zrecover.core.view import SupervisorState, View
 from zrecover.model import WorkerState
@@ -101,11 +115,13 @@ class SupervisorCore:
         *,
         expect_workers: int | None = None,
         limits: Limits = LIMITS,
+        intent: Intent | None = None,
+        journal: bool = False,
     ) -> None:
         self.state = SUPERVISOR_TABLE.initial
         self.leader = ""
         """Boot of the one that leads while this one does not."""
-        self.registry = Registry()
+        self.registry = Registry(intent)
         self.evidence = Evidence()
         self.reign = Reign(discovery, candidacy, timing, rng)
         self.recovery = Recovery(timing.recovery_window, expect_workers)
@@ -120,6 +136,14 @@ class SupervisorCore:
             self.liveness,
             self.evidence,
             limits,
+        )
+        self.steward = Steward(
+            candidacy.boot,
+            self.registry,
+            self.registrar,
+            self.recovery,
+            self.evidence,
+            journal=journal,
         )
         self._cluster, self._boot = candidacy.cluster, candidacy.boot
         self._timing, self._limits = timing, limits
@@ -147,6 +171,7 @@ class SupervisorCore:
                 self.liveness.next_deadline,
                 self.registrar.next_deadline,
                 self.publisher.push_at,
+                self.steward.next_deadline,
             ]
         return min((t for t in times if t is not None), default=None)
 
@@ -171,6 +196,10 @@ class SupervisorCore:
                 self.registrar.decided(ticket, decisions, now, out)
             case Rebuilt(ticket, decision, state):
                 self.registrar.touched += self.rebuilding.done(ticket, decision, state)
+            case Remembered(ticket, done):
+                out += self.steward.deleting.remembered(ticket, done)
+            case Recalled(memory):
+                self._recalled(memory, now, out)
             case Received(link, message) if link == self.reign.link:
                 self._from_discovery(message, now, out)
             case Stop():
@@ -228,7 +257,14 @@ class SupervisorCore:
         self.leader = self._boot
         self._clear(epoch)
         self.recovery.begin(now)
+        self.steward.begin(epoch, out)
         out.append(Emit(EpochGranted(self._boot, epoch)))
+
+    def _recalled(self, memory: Memory, now: float, out: list[Effect]) -> None:
+        if self.leading:
+            self.steward.recalled(memory)
+            if memory.epoch > self.epoch and self.reign.believable(memory.epoch):
+                out += self.reign.ask_above(memory.epoch, now)
 
     def _move(self, input: SupervisorInput) -> bool:
         after = SUPERVISOR_TABLE.next(self.state, input)
@@ -240,12 +276,14 @@ class SupervisorCore:
     def _stop(self, out: list[Effect]) -> None:
         if self.leading:
             self._dismiss(out)
+            self.steward.end(out)
         self._move(SupervisorInput.STOP)
         out += self.reign.end(withdraw=True)
 
     def _step_down(self, out: list[Effect]) -> None:
         """Discovery names another one: this reign is over."""
         self._dismiss(out)
+        self.steward.end(out)
         self.reign.held = 0
         self._clear(self.epoch)
 
@@ -292,6 +330,10 @@ class SupervisorCore:
                 self.registrar.change(peer, message, now, out)
             case m.Goodbye():
                 self.registrar.goodbye(peer, message, now, out)
+            case m.Testimony():
+                self.steward.testify(peer, message)
+            case m.Kept() | m.OrderDone():
+                self._from_worker(peer, message, now, out)
             case m.Routes():
                 self.publisher.answer(peer, message, self._headline(), now, out)
             case m.Query():
@@ -301,6 +343,17 @@ class SupervisorCore:
                 self._answer(peer, message.nonce, {"worker": message.worker}, reason, out)
             case _:
                 pass
+
+    def _from_worker(
+        self, peer: Hashable, message: m.Kept | m.OrderDone, now: float, out: list[Effect]
+    ) -> None:
+        record = self.registrar.known(peer, message.session, out)
+        if record is None:
+            return
+        if isinstance(message, m.Kept):
+            self.steward.kept(record.worker, message)
+        else:
+            self.steward.order_done(message, now)
 
     def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
         answer, error = answer_to(query, self.view(now), self.evidence, now)
@@ -329,6 +382,7 @@ class SupervisorCore:
         self.registrar.expire(now)
         self._expire(now, out)
         out += self.rebuilding.wanted()
+        self.steward.run(now, serving=self.state is SupervisorState.SERVING, out=out)
         for worker in self.registrar.returned:
             self.recovery.returned(worker)
             self.publisher.audience.bump()
@@ -337,8 +391,10 @@ class SupervisorCore:
             self.evidence.judged(uid, now, self.registry.replicas.get(uid))
         self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
-        if self.recovery.check(now) and self._move(SupervisorInput.COMPLETED):
+        undecided = self.registrar.undecided or bool(self.registry.rebuilding)
+        if self.recovery.check(now, undecided=undecided) and self._move(SupervisorInput.COMPLETED):
             self.publisher.audience.bump()
+            self.steward.completed(self.recovery.missing, out)
             report = self.recovery.report(self.registry, now)
             event = RecoveryCompleted(
                 str(report.confidence), report.seconds, len(report.seen), len(report.restored)
@@ -380,7 +436,7 @@ class SupervisorCore:
             epoch=self.epoch,
             complete=self.state is SupervisorState.SERVING,
             seen=self.recovery.seen,
-            expected=self.recovery.expect_workers,
+            expected=self.recovery.expected,
             interval=self._timing.heartbeat * scale,
             timeout=self._timing.timeout * scale,
         )

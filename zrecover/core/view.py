@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from zrecover.ids import Launch
 from zrecover.model import Verdict, WorkerState
@@ -21,6 +21,7 @@ __all__ = [
     "ShardView",
     "Skipped",
     "SupervisorState",
+    "Unwanted",
     "View",
     "WorkerView",
 ]
@@ -52,6 +53,8 @@ class ReplicaStatus(StrEnum):
     """Complete, but some shard is still being loaded."""
     STOPPING = "STOPPING"
     """Some shard takes nothing new."""
+    LAUNCHING = "LAUNCHING"
+    """It was placed, and no worker claims it yet."""
     REBUILDING = "REBUILDING"
     """All shards are there; what the supervisor owned of it is being rebuilt."""
     INCOMPLETE = "INCOMPLETE"
@@ -93,6 +96,16 @@ class Conflict:
     worker: str
     rule: str
     """`duplicate` (an older launch), `split` (same launch and shard) or `mixed` (n_worker)."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A claim that must not go on: its worker is told to drain or stop it."""
+
+    worker: str
+    shard: int
+    action: Literal["drain", "stop"]
     reason: str
 
 

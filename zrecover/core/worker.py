@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits
-from zrecover.core.effects import Effect, Emit, Offer, Send
+from zrecover.core.effects import Effect, Emit, Obey, Offer, Send
 from zrecover.core.events import WorkerFenced
 from zrecover.core.inputs import (
     Declared,
     LoopSeen,
+    Obeyed,
     Offered,
     Received,
     StateChanged,
@@ -25,6 +26,7 @@ from zrecover.core.inputs import (
 )
 from zrecover.core.inventory import Inventory, parts_of, with_offer
 from zrecover.core.link import LinkCore, LinkState, pace
+from zrecover.core.witnesses import Remembered
 from zrecover.ids import NO_SESSION
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
@@ -85,6 +87,9 @@ class WorkerCore:
         self._cluster, self._timing, self._rng, self._limits = cluster, timing, rng, limits
         self._offers = offers
         self._offer = 0
+        self.remembered = Remembered()
+        """What it keeps as a witness, for whoever leads next."""
+        self._orders: dict[int, Session] = {}
         self._ever = False
         self._attempt = self._beat = 0
         self._sent_change: int | None = None
@@ -126,6 +131,8 @@ class WorkerCore:
                 self._change(now, out)
             case Offered(ticket, claims):
                 self._offered(ticket, claims, out)
+            case Obeyed(id, done, reason):
+                self._obeyed(id, done, reason, out)
             case LoopSeen(busy_for):
                 self._busy_for = busy_for
             case Stop(reason):
@@ -157,6 +164,7 @@ class WorkerCore:
     def _follow(self, openings: int, out: list[Effect]) -> None:
         if self.link.state is not LinkState.OPEN:
             self.session, self._next_beat, self._sent_change = None, None, None
+            self._orders.clear()
             self.acked = -1
         if self.link.openings != openings:
             self._offer += 1
@@ -178,6 +186,8 @@ class WorkerCore:
     def _register(self, out: list[Effect]) -> None:
         self._attempt += 1
         who = self.identity
+        for testimony in self.remembered.testimony(self._cluster, self.link.highest):
+            out.append(Send(self.link.number, testimony))
         parts = parts_of(self.inventory.raws(), self._limits)
         for number, claims in enumerate(parts):
             message = m.Register(
@@ -223,6 +233,14 @@ class WorkerCore:
                 out += self.link.reopen(now)
             case m.Unknown():
                 out += self.link.reopen(now)
+            case m.Witness(session=session) if session == self.session:
+                if self.remembered.keep(message):
+                    out.append(Send(self.link.number, m.Kept(session, message.version)))
+            case m.Order(session=session) if session == self.session:
+                if message.epoch == self.link.epoch:
+                    self._ordered(message, out)
+                else:
+                    self.dropped += 1
             case m.Restarting(eta=eta):
                 out += self.link.drop(f"the supervisor stops, back in about {eta:g} s", now)
             case m.Fenced_():
@@ -255,6 +273,19 @@ class WorkerCore:
         if self._sent_change is not None and self._sent_change <= self.acked:
             self._sent_change = None
         self._change(now, out)
+
+    def _ordered(self, order: m.Order, out: list[Effect]) -> None:
+        """Obey an order of this session and epoch; no other is obeyed."""
+        if order.id not in self._orders:
+            self._orders[order.id] = order.session
+            out.append(Obey(order.id, order.action, order.uid, order.shard, order.reason))
+
+    def _obeyed(self, id: int, done: bool, reason: str, out: list[Effect]) -> None:
+        """Say what became of an order, if the one who gave it still leads."""
+        session = self._orders.pop(id, None)
+        if session is not None and session == self.session:
+            why = reason[: self._limits.reason]
+            out.append(Send(self.link.number, m.OrderDone(session, id, done, why)))
 
     def _fence(self, message: m.Fenced_, now: float, out: list[Effect]) -> None:
         if not message.final and not self._ever:

@@ -18,6 +18,7 @@ from zrecover.wire.discovery import (
     Superseded,
     Withdraw,
 )
+from zrecover.wire.intent import Kept, Order, OrderDone, Stone, Testimony, Witness
 from zrecover.wire.registration import (
     Ack,
     Busy,
@@ -52,6 +53,12 @@ from zrecover.wire.routing import (
 )
 
 __all__ = [
+    "Kept",
+    "Order",
+    "OrderDone",
+    "Stone",
+    "Testimony",
+    "Witness",
     "Forget",
     "Ack",
     "Address_",
@@ -106,8 +113,31 @@ __all__ = [
 ToDiscovery = Announce | Withdraw | Resolve
 FromDiscoveryToSupervisor = Granted | Standby | Superseded | Challenge | Rejected
 FromDiscovery = Address_ | NoSupervisor_ | Rejected
-ToSupervisor = Register | InventoryChange | Heartbeat | Goodbye | Routes | Query | Forget
-ToWorker = Registered | Verdicts | Ack | Unknown | Resync | Busy | Fenced_ | Restarting | Rejected
+ToSupervisor = (
+    Register
+    | InventoryChange
+    | Heartbeat
+    | Goodbye
+    | Testimony
+    | Kept
+    | OrderDone
+    | Routes
+    | Query
+    | Forget
+)
+ToWorker = (
+    Registered
+    | Verdicts
+    | Ack
+    | Unknown
+    | Resync
+    | Witness
+    | Order
+    | Busy
+    | Fenced_
+    | Restarting
+    | Rejected
+)
 ToClient = RouteTable | RouteChange | Result | Unknown | Busy | Restarting | Rejected
 ToData = Call | Cancel
 FromData = Reply | Failure

@@ -1,0 +1,229 @@
+"""What should exist, and who is expected: the part of a supervisor that must not forget.
+
+It keeps placements and tombstones, gives orders, hands the roster to witnesses, and has the
+journal remember. What it recalls and what returning workers testify comes together here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import count
+
+from zrecover.core.deleting import Deleting
+from zrecover.core.effects import Effect, Recall, Remember
+from zrecover.core.evidence import Evidence
+from zrecover.core.memory import Change, Kept, Memory, Placement, Tombstone
+from zrecover.core.orders import Orders
+from zrecover.core.recovery import Recovery
+from zrecover.core.registrar import Registrar
+from zrecover.core.registry import Registry
+from zrecover.core.witnesses import Testimonies, Witnesses
+from zrecover.errors import InvalidReplica
+from zrecover.ids import Launch, check_name, format_uid, parse_uid
+from zrecover.model import MAX_SHARDS
+from zrecover.wire import messages as m
+
+__all__ = ["Steward"]
+
+_ROSTER_EVERY = 1.0
+"""Changes of the roster are handed out together, at most this often, in seconds."""
+_RECENT = 500
+"""So many of the last tombstones are handed to each worker that registers."""
+_MOST = 10_000
+"""Replicas that one placement may ask for."""
+
+
+class Steward:
+    """Parts of one supervisor. `out` of each method collects the effects, in order."""
+
+    def __init__(
+        self,
+        boot: str,
+        registry: Registry,
+        registrar: Registrar,
+        recovery: Recovery,
+        evidence: Evidence,
+        *,
+        journal: bool,
+    ) -> None:
+        self.orders = Orders(boot, registry)
+        self.witnesses = Witnesses(boot, registry)
+        self.testimonies = Testimonies()
+        self.deleting = Deleting(self.witnesses)
+        self._registry, self._registrar = registry, registrar
+        self._recovery, self._evidence = recovery, evidence
+        self._journal = journal
+        self._tickets = count(1)
+        self._launches = count(1)
+        self._epoch = 0
+        self._known: dict[str, None] = {}
+        self._roster_at: float | None = None
+        self._roster_due = False
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the roster is handed out, or an order given again."""
+        times = (self._roster_at, self.orders.next_deadline)
+        return min((t for t in times if t is not None), default=None)
+
+    # --- the reign ---
+
+    def begin(self, epoch: int, out: list[Effect]) -> None:
+        """A reign begins: nothing is known until it is recalled or testified."""
+        self.end(out)
+        self._epoch = epoch
+        self.witnesses.clear(epoch)
+        self._launches = count(1)
+        if self._journal:
+            out.append(Recall())
+            self._remember([Change(Kept.EPOCH, epoch)], out)
+
+    def end(self, out: list[Effect]) -> None:
+        """The reign ends."""
+        out += self.deleting.clear()
+        self.orders.clear()
+        self._known.clear()
+        self._roster_at, self._roster_due = None, False
+
+    def recalled(self, memory: Memory) -> None:
+        """What the journal has kept."""
+        self._registrar.touched += self._registry.place(memory.placements)
+        self._registrar.touched += self._registry.bury(memory.tombstones)[1]
+        self._known.update(dict.fromkeys(memory.workers))
+        self._recovery.recalled(memory.workers)
+
+    def run(self, now: float, *, serving: bool, out: list[Effect]) -> None:
+        """Take in who has come and gone, and do what is due."""
+        for worker in self._registrar.returned:
+            self._returned(worker, out)
+        for worker in self._registrar.removed:
+            self._removed(worker, out)
+        self._registrar.removed.clear()
+        if serving:
+            out += self.orders.give(self._epoch, now)
+            self._hand_roster(now, out)
+        out += self.deleting.check()
+
+    def completed(self, missing: tuple[str, ...], out: list[Effect]) -> None:
+        """The recovery is complete; who is missing is expected no longer."""
+        for worker in missing:
+            self._known.pop(worker, None)
+        self._remember([Change(Kept.LEFT, worker) for worker in missing], out)
+        self._roster_due = True
+
+    # --- workers ---
+
+    def testify(self, peer: Hashable, testimony: m.Testimony) -> None:
+        """A worker that is about to register says what it keeps."""
+        self.testimonies.take(peer, testimony)
+
+    def kept(self, worker: str, kept: m.Kept) -> None:
+        """A worker keeps what it was handed."""
+        self.witnesses.keeps(worker, kept.version)
+
+    def order_done(self, answer: m.OrderDone, now: float) -> None:
+        """What became of an order; answers to older ones are ignored."""
+        about = self.orders.done(answer.session, answer)
+        if about is not None:
+            worker, key = about
+            result = "has obeyed the order" if answer.done else f"cannot obey: {answer.reason}"
+            self._evidence.note(key.uid, now, "worker {} {}", worker, result)
+
+    def _returned(self, worker: str, out: list[Effect]) -> None:
+        record = self._registry.workers.get(worker)
+        if record is None:
+            return
+        version, names, stones = self.testimonies.of(record.peer)
+        self._recovery.testified(version, names)
+        news, touched = self._registry.bury(stones)
+        self._registrar.touched += touched
+        self._remember([Change(Kept.DELETED, stone) for stone in news], out)
+        if worker not in self._known:
+            self._known[worker] = None
+            self._remember([Change(Kept.JOINED, worker)], out)
+            self._roster_due = True
+        self.witnesses.forget(worker)  # its process may be another one: it keeps nothing yet
+        recent = list(self._registry.intent.tombstones.values())[-_RECENT:]
+        if recent:
+            out += self.witnesses.hand(record, self._epoch, recent)
+
+    def _removed(self, worker: str, out: list[Effect]) -> None:
+        self.witnesses.forget(worker)
+        self._recovery.left(worker)
+        if self._known.pop(worker, "") is None:
+            self._remember([Change(Kept.LEFT, worker)], out)
+            self._roster_due = True
+
+    def _hand_roster(self, now: float, out: list[Effect]) -> None:
+        if self._roster_due and self._roster_at is None:
+            self._roster_at = now + _ROSTER_EVERY
+        if self._roster_at is not None and self._roster_at <= now:
+            self._roster_at, self._roster_due = None, False
+            self.witnesses.bump()
+            out += self.witnesses.roster(self._epoch)
+
+    # --- what should exist ---
+
+    def place(
+        self, model: str, replicas: int, n_worker: int, out: list[Effect]
+    ) -> tuple[Placement, ...]:
+        """Ask for replicas of a model. Raises InvalidReplica for what cannot be placed."""
+        try:
+            check_name("model", model)
+        except ValueError as error:
+            raise InvalidReplica(str(error)) from None
+        if not 1 <= replicas <= _MOST:
+            raise InvalidReplica(f"replicas must be 1 to {_MOST}, not {replicas!r}")
+        if not 1 <= n_worker <= MAX_SHARDS:
+            raise InvalidReplica(f"n_worker must be 1 to {MAX_SHARDS}, not {n_worker!r}")
+        taken = {parse_uid(uid)[1] for uid in self._uids_of(model)}
+        placements: list[Placement] = []
+        for index in count():
+            if len(placements) == replicas:
+                break
+            if index not in taken:
+                launch = Launch(self._epoch, next(self._launches))
+                uid = format_uid(model, index)
+                placements.append(Placement(uid, model, launch, n_worker))
+        self._registrar.touched += self._registry.place(placements)
+        self._remember([Change(Kept.PLACED, placement) for placement in placements], out)
+        return tuple(placements)
+
+    def delete(self, uid: str, ticket: int, out: list[Effect]) -> str:
+        """Delete a replica; `Confirm(ticket)` follows. Why it cannot be, empty if it can."""
+        intent = self._registry.intent
+        candidates = self._registry.claimed(uid)
+        placement = intent.placements.get(uid)
+        launches = [c.claim.launch for c in candidates]
+        launches += [] if placement is None else [placement.launch]
+        known = intent.tombstones.get(uid)
+        if not launches and known is None:
+            return f"no replica {uid!r} is known"
+        if launches:
+            created = max((c.claim.created_ts for c in candidates), default=0)
+            stone = Tombstone(uid, max(launches), created)
+        elif known is not None:
+            stone = known
+        news, touched = self._registry.bury([stone])
+        self._registrar.touched += touched
+        changes = [Change(Kept.DELETED, one) for one in news]
+        if placement is not None:
+            changes.append(Change(Kept.UNPLACED, uid))
+        remembering = self._remember(changes, out)
+        self.witnesses.bump()
+        self.deleting.begin(ticket, self.witnesses.version, remembering)
+        out += self.witnesses.tombstones(self._epoch, [stone])
+        return ""
+
+    def _uids_of(self, model: str) -> list[str]:
+        found = self._registry.model(model)
+        uids = [] if found is None else [replica.uid for replica in found.replicas]
+        placements = self._registry.intent.placements.values()
+        return uids + [placement.uid for placement in placements if placement.model == model]
+
+    def _remember(self, changes: list[Change], out: list[Effect]) -> int | None:
+        if not self._journal or not changes:
+            return None
+        ticket = next(self._tickets)
+        out.append(Remember(ticket, tuple(changes)))
+        return ticket
