@@ -140,6 +140,20 @@ class Limits:
     """Characters of a reason on the wire."""
     captured: int = 64 * 1024
     """Bytes of the coordination state that travels with a claim."""
+    report_entry: int = 4 * 1024
+    """Bytes of one event, progress or cache entry."""
+    events: int = 100
+    """Events of one model that are kept, the last ones."""
+    event_models: int = 500
+    """Models whose events are kept, those with the latest; a worker keeps a tenth of it."""
+    requests: int = 256
+    """Requests under way of which one worker tells the progress."""
+    progress: int = 20_000
+    """Requests of which a supervisor keeps the progress."""
+    cached: int = 1000
+    """Cached models that one worker tells of."""
+    caches: int = 100_000
+    """Cached models of all workers that a supervisor knows of."""
     depth: int = 32
     """Nesting of metadata and payloads."""
 

@@ -16,6 +16,7 @@ __all__ = [
     "NO_LAUNCH",
     "NO_SESSION",
     "BootId",
+    "Cursor",
     "Launch",
     "Number",
     "RosterVersion",
@@ -68,6 +69,13 @@ class RouteVersion(NamedTuple):
 
 class RosterVersion(NamedTuple):
     """Total order of rosters over all reigns."""
+
+    epoch: Number
+    n: Number
+
+
+class Cursor(NamedTuple):
+    """How far a reader of events has come: the epoch, and how many had come in it."""
 
     epoch: Number
     n: Number

@@ -24,6 +24,7 @@ from zrecover.wire.codec import (
     Codec,
     digest_of,
     encode_claim,
+    encode_entry,
 )
 from zrecover.wire.versions import Versions
 
@@ -97,6 +98,14 @@ WAITING = m.RouteRow(uid="m-rep0", model="m", state="INCOMPLETE", why="shard 1 o
 VERDICT = m.VerdictRow(
     uid="qwen3-rep2", shard=1, verdict=Verdict.ROUTES, reason="no status", plugin="sharded"
 )
+EVENT = m.EventEntry(
+    n=4,
+    at=1_790_000_000_123,
+    model="qwen3",
+    level=m.Level.WARNING,
+    text="layer 3 — spilled",
+    details={"layer": 3, "share": 0.5, "to": "disk", "again": False, "why": None},
+)
 VALUES: dict[str, Any] = {
     "cluster": "prod",
     "boot": "b-7f3a",
@@ -157,6 +166,15 @@ VALUES: dict[str, Any] = {
     "ran": True,
     "message": "'prompt'",
     "traceback": "Traceback (most recent call last): …",
+    "action": "stop",
+    "roster": True,
+    "workers": ("gpu-7", "gpu-8"),
+    "tombstones": (m.Stone("old-rep1", Launch(1_790_000_000_000, 6), 1_789_000_000_000),),
+    "done": True,
+    "reports": 12,
+    "service": m.Service.EVENTS,
+    "whole": True,
+    "entries": (encode_entry(m.Service.EVENTS, EVENT),),
 }
 ROUTE_VERSIONS = {"base": RouteVersion(1_790_000_000_002, 41), "version": RouteVersion(1, 42)}
 
@@ -210,6 +228,10 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.StructType(cls=cls, fields=fields):
             named = {field.name: _values(field.type) for field in fields}
             return st.builds(cls, **named)
+        case inspect.LiteralType(values=values):
+            return st.sampled_from(values)
+        case inspect.DictType(key_type=key, value_type=value, max_length=high):
+            return st.dictionaries(_values(key), _values(value), max_size=min(high or 3, 3))
         case inspect.RawType():
             return st.sampled_from(RAWS)
         case _:

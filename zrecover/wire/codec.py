@@ -15,6 +15,7 @@ from zrecover.config import LIMITS
 from zrecover.errors import BadMessage
 from zrecover.wire import messages as m
 from zrecover.wire.bounds import check_structure
+from zrecover.wire.services import CacheEntry, Entry, EventEntry, ProgressEntry, Service
 
 __all__ = [
     "FROM_DATA",
@@ -27,9 +28,11 @@ __all__ = [
     "TO_WORKER",
     "Codec",
     "decode_claim",
+    "decode_entry",
     "digest_of",
     "encode",
     "encode_claim",
+    "encode_entry",
 ]
 
 T = TypeVar("T")
@@ -100,6 +103,32 @@ def decode_claim(raw: msgspec.Raw) -> m.Claim:
     check_structure(metadata, "$.metadata", depth=LIMITS.depth)
     # A copy of its own: it must not keep the whole frame alive.
     return msgspec.structs.replace(claim, metadata=msgspec.Raw(metadata))
+
+
+_entry_decoders: dict[Service, msgspec.msgpack.Decoder[Any]] = {
+    Service.EVENTS: msgspec.msgpack.Decoder(EventEntry),
+    Service.PROGRESS: msgspec.msgpack.Decoder(ProgressEntry),
+    Service.CACHE: msgspec.msgpack.Decoder(CacheEntry),
+}
+
+
+def encode_entry(service: Service, entry: Entry) -> msgspec.Raw:
+    """One entry of a report. Raises BadMessage where the other side would refuse it."""
+    try:
+        raw = msgspec.Raw(_encoder.encode(entry))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadMessage(f"not encodable: {error}"[: LIMITS.reason]) from None
+    decode_entry(service, raw)
+    return raw
+
+
+def decode_entry(service: Service, raw: msgspec.Raw) -> Entry:
+    """One entry of a report, or BadMessage with the path inside it."""
+    size = len(bytes(raw))
+    if size > LIMITS.report_entry:
+        raise BadMessage(f"entry of {size} bytes; {LIMITS.report_entry} are allowed")
+    entry: Entry = _decode(_entry_decoders[service], raw)
+    return entry
 
 
 def digest_of(raw: msgspec.Raw) -> int:

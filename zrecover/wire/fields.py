@@ -11,13 +11,14 @@ from typing import Annotated
 import msgspec
 
 from zrecover.config import LIMITS
-from zrecover.ids import NAME_LIMIT, Launch, Number, RouteVersion, Session
+from zrecover.ids import NAME_LIMIT, Cursor, Launch, Number, RouteVersion, Session
 from zrecover.model import MAX_SHARDS, ReplicaState, Verdict
 from zrecover.wire.versions import Versions
 
 __all__ = [
     "Bytes",
     "Count",
+    "Cursor",
     "Digest",
     "Index",
     "Launch",

@@ -43,6 +43,7 @@ from zrecover.wire.requests import Call, Cancel, Failure, Reply
 from zrecover.wire.routing import (
     Forget,
     Query,
+    Remove,
     Result,
     RouteChange,
     RouteRow,
@@ -50,6 +51,15 @@ from zrecover.wire.routing import (
     Routes,
     RouteShard,
     RouteTable,
+)
+from zrecover.wire.services import (
+    CacheEntry,
+    Entry,
+    EventEntry,
+    Level,
+    ProgressEntry,
+    Service,
+    ServiceReport,
 )
 
 __all__ = [
@@ -64,11 +74,14 @@ __all__ = [
     "Address_",
     "Announce",
     "Busy",
+    "CacheEntry",
     "Call",
     "Cancel",
     "Challenge",
     "Claim",
     "Claims",
+    "Entry",
+    "EventEntry",
     "Failure",
     "Fenced_",
     "FromData",
@@ -79,8 +92,10 @@ __all__ = [
     "Heartbeat",
     "InventoryChange",
     "Key",
+    "Level",
     "Message",
     "NoSupervisor_",
+    "ProgressEntry",
     "Query",
     "Register",
     "Registered",
@@ -88,6 +103,7 @@ __all__ = [
     "Reply",
     "Resolve",
     "Restarting",
+    "Remove",
     "Result",
     "Resync",
     "RouteChange",
@@ -96,6 +112,8 @@ __all__ = [
     "RouteShard",
     "RouteTable",
     "Routes",
+    "Service",
+    "ServiceReport",
     "Standby",
     "Superseded",
     "ToClient",
@@ -121,9 +139,11 @@ ToSupervisor = (
     | Testimony
     | Kept
     | OrderDone
+    | ServiceReport
     | Routes
     | Query
     | Forget
+    | Remove
 )
 ToWorker = (
     Registered

@@ -199,6 +199,8 @@ class Ack(Message, frozen=True):
     seq: Number
     interval: Seconds
     timeout: Seconds
+    reports: Number = 0
+    """How many service reports of this session have come."""
 
 
 class Unknown(Message, frozen=True):

@@ -13,6 +13,7 @@ from zrecover.wire.fields import (
     Address,
     Bytes,
     Count,
+    Cursor,
     Index,
     Launch,
     Name,
@@ -27,6 +28,7 @@ from zrecover.wire.fields import (
 __all__ = [
     "Forget",
     "Query",
+    "Remove",
     "Result",
     "RouteChange",
     "RouteRow",
@@ -113,12 +115,16 @@ class RouteChange(Message, frozen=True):
 
 
 class Query(Message, frozen=True):
-    """Anyone -> supervisor: tell me your view. `what` is `status`, or `explain` with a target."""
+    """Anyone -> supervisor: tell me your view, or what one of the services keeps."""
 
     cluster: Name
     nonce: Number
     what: Name
+    """`status`, `explain` with a target, `instances`, `events`, `progress` or `cache`."""
     target: Name | None = None
+    """The replica, worker, model or request that is meant."""
+    since: Cursor | None = None
+    """Of events: only those that came after this; it is in the answer to the last question."""
 
 
 class Forget(Message, frozen=True):
@@ -127,6 +133,15 @@ class Forget(Message, frozen=True):
     cluster: Name
     nonce: Number
     worker: Name
+
+
+class Remove(Message, frozen=True):
+    """Anyone -> supervisor: stop this replica; with `delete`, it never comes back either."""
+
+    cluster: Name
+    nonce: Number
+    uid: Name
+    delete: bool
 
 
 class Result(Message, frozen=True):
