@@ -32,6 +32,7 @@ __all__ = [
     "Recalled",
     "Received",
     "Remembered",
+    "Reported",
     "Start",
     "StateChanged",
     "Stop",
@@ -199,3 +200,10 @@ class LoopSeen:
     """The application's event loop has not come round for `busy_for` seconds (0: it runs)."""
 
     busy_for: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Something to tell of a model beside the inventory: an event, progress, a cache."""
+
+    entry: m.Entry

@@ -19,6 +19,7 @@ from zrecover.core.inputs import (
     Obeyed,
     Offered,
     Received,
+    Reported,
     StateChanged,
     Stop,
     Tick,
@@ -26,6 +27,7 @@ from zrecover.core.inputs import (
 )
 from zrecover.core.inventory import Inventory, parts_of, with_offer
 from zrecover.core.link import LinkCore, LinkState, pace
+from zrecover.core.reports import Reports
 from zrecover.core.witnesses import Remembered
 from zrecover.ids import NO_SESSION
 from zrecover.wire import messages as m
@@ -74,6 +76,7 @@ class WorkerCore:
     ) -> None:
         self.identity = identity
         self.inventory = Inventory(limits)
+        self.reports = Reports(limits)
         self.link = LinkCore(endpoints, cluster, timing, rng, give_up_after=give_up_after)
         self.session: Session | None = None
         self.verdicts: dict[tuple[str, int], m.VerdictRow] = {}
@@ -110,7 +113,7 @@ class WorkerCore:
     @property
     def next_deadline(self) -> float | None:
         """When `Tick` is due at the latest."""
-        times = (self.link.next_deadline, self._next_beat)
+        times = (self.link.next_deadline, self._next_beat, self.reports.next_deadline)
         return min((t for t in times if t is not None), default=None)
 
     def handle(self, input: object, now: float) -> list[Effect]:
@@ -133,6 +136,8 @@ class WorkerCore:
                 self._offered(ticket, claims, out)
             case Obeyed(id, done, reason):
                 self._obeyed(id, done, reason, out)
+            case Reported(entry):
+                self.reports.take(entry)
             case LoopSeen(busy_for):
                 self._busy_for = busy_for
             case Stop(reason):
@@ -149,6 +154,7 @@ class WorkerCore:
                 if isinstance(input, Tick):
                     self._tick(now, out)
         self._follow(openings, out)
+        out += self.reports.due(self.link.number, now)
         return out
 
     def _goodbye(self, reason: str) -> m.Goodbye:
@@ -165,6 +171,7 @@ class WorkerCore:
         if self.link.state is not LinkState.OPEN:
             self.session, self._next_beat, self._sent_change = None, None, None
             self._orders.clear()
+            self.reports.end()
             self.acked = -1
         if self.link.openings != openings:
             self._offer += 1
@@ -258,6 +265,7 @@ class WorkerCore:
         self._next_beat = now + self._interval * self._rng.random()
         out += self.link.opened(message.epoch, now, timeout=message.timeout, spread=message.spread)
         self.inventory.settle(message.seq)
+        self.reports.begin(message.session)
         self._change(now, out)
 
     def _acked(self, message: m.Ack, now: float, out: list[Effect]) -> None:
@@ -267,6 +275,7 @@ class WorkerCore:
                 out += self.link.reopen(now)
             return
         self._interval = pace(message.interval)
+        self.reports.acked(message.beat, message.reports)
         if message.seq > self.acked:
             self.acked = min(message.seq, self.inventory.seq)
             self.inventory.settle(self.acked)
@@ -339,4 +348,5 @@ class WorkerCore:
             busy_for=self._busy_for,
         )
         out.append(Send(self.link.number, message))
+        self.reports.beat(self._beat)
         self._change(now, out)
