@@ -124,6 +124,14 @@ class Client(Hosted[client.Client]):
         """Why a replica or worker is as it is. Raises ConfigError, NoSupervisor."""
         return self._run(self._inner.explain(target, timeout))
 
+    def stop_replica(self, uid: str, timeout: float = 5.0) -> None:
+        """Have a replica stopped. Raises ConfigError, NoSupervisor."""
+        self._run(self._inner.stop_replica(uid, timeout))
+
+    def delete_replica(self, uid: str, timeout: float = 10.0) -> str:
+        """Delete a replica; returns once it can never come back. Raises as the async one."""
+        return self._run(self._inner.delete_replica(uid, timeout))
+
     def forget_worker(self, worker: str, timeout: float = 5.0) -> None:
         """Remove a silent worker before its time. Raises ConfigError, NoSupervisor."""
         self._run(self._inner.forget_worker(worker, timeout))

@@ -113,6 +113,10 @@ class ClientCore:
         """Ask the supervisor to remove a silent worker; nothing where there is none."""
         return self._ask_once(m.Forget(self._cluster, nonce, worker))
 
+    def remove(self, uid: str, nonce: int, *, delete: bool) -> list[Effect]:
+        """Ask the supervisor to stop or delete a replica; nothing where there is none."""
+        return self._ask_once(m.Remove(self._cluster, nonce, uid, delete))
+
     def _ask_once(self, message: m.Message) -> list[Effect]:
         if self.link.state is not LinkState.OPEN:
             return []

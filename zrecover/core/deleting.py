@@ -5,6 +5,7 @@ That is when it is on disk, or two workers (all, if there are fewer) keep its to
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from zrecover.core.effects import Confirm, Effect
@@ -16,7 +17,7 @@ __all__ = ["Deleting"]
 
 @dataclass(slots=True)
 class _Delete:
-    ticket: int
+    ticket: Hashable
     version: RosterVersion
     remembering: int | None
 
@@ -33,7 +34,7 @@ class Deleting:
         open_, self._open = self._open, []
         return [Confirm(delete.ticket, False, "the supervisor leads no more") for delete in open_]
 
-    def begin(self, ticket: int, version: RosterVersion, remembering: int | None) -> None:
+    def begin(self, ticket: Hashable, version: RosterVersion, remembering: int | None) -> None:
         """A delete whose tombstone was handed out as `version`."""
         self._open.append(_Delete(ticket, version, remembering))
 

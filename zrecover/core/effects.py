@@ -137,7 +137,7 @@ class Recall:
 class Confirm:
     """Tell who asked for it what became of request `ticket`."""
 
-    ticket: int
+    ticket: Hashable
     done: bool
     how: str
 

@@ -48,12 +48,15 @@ class Intent:
 
     def __init__(self, *, orphans: Orphans = Orphans.ADOPT, losers: Losers = Losers.KEEP) -> None:
         self.placements: dict[str, Placement] = {}
+        self.stopping: dict[str, None] = {}
+        """Replicas that somebody asked to stop; until nobody claims them any more."""
         self.tombstones: OrderedDict[str, Tombstone] = OrderedDict()
         self.orphans, self.losers = orphans, losers
 
     def clear(self) -> None:
         """A new reign: what it remembers is told anew."""
         self.placements.clear()
+        self.stopping.clear()
         self.tombstones.clear()
 
     # --- tombstones ---
@@ -121,6 +124,8 @@ class Intent:
             claim, worker = candidate.claim, candidate.worker
             if self.deleted(uid, claim.launch, claim.created_ts):
                 found.append(Unwanted(worker, claim.shard, "stop", f"{uid} was deleted"))
+            elif uid in self.stopping:
+                found.append(Unwanted(worker, claim.shard, "stop", f"somebody asked to stop {uid}"))
             elif self.orphans is Orphans.STOP and self.orphan(candidate):
                 found.append(Unwanted(worker, claim.shard, "stop", f"nobody placed {uid}"))
         if view is not None and view.routes and self.losers is not Losers.KEEP:

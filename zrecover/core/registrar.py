@@ -366,12 +366,12 @@ class Registrar:
         if record is None or record.peer != peer:
             self.stale += 1
             return
-        self.remove(record.worker, f"said goodbye: {bye.reason}", now)
+        self.remove(record.worker, f"said goodbye: {bye.reason}", now, wanted=True)
         out.append(Emit(WorkerLeft(record.worker, bye.reason)))
 
     # --- ends ---
 
-    def remove(self, worker: str, why: str, now: float) -> None:
+    def remove(self, worker: str, why: str, now: float, *, wanted: bool = False) -> None:
         """Forget a worker that left or is lost; `why` is told to those who ask."""
         record = self._registry.workers.get(worker)
         if record is None:
@@ -386,7 +386,7 @@ class Registrar:
             self._tickets.pop(pending.ticket, None)
         self._liveness.forget(worker)
         self.removed.append(worker)
-        self.touched += self._registry.remove(worker)
+        self.touched += self._registry.remove(worker, "" if wanted else f"worker {worker} {why}")
 
     def peer_gone(self, peer: Hashable) -> WorkerRecord | None:
         """A peer cannot be reached; the record of the worker that it was, if any."""

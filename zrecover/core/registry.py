@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zrecover.core.admission import Refused
+from zrecover.core.downs import Downs
 from zrecover.core.effects import Placed
 from zrecover.core.intent import Intent, Orphans
 from zrecover.core.judge import Candidate, Outcome, judge, launching, to_rebuild
@@ -44,6 +45,8 @@ class WorkerRecord:
     refused: tuple[Refused, ...] = ()
     state: WorkerState = WorkerState.ALIVE
     busy_for: float = 0.0
+    reports: int = 0
+    """How many service reports of the session have come."""
 
     @classmethod
     def of(cls, head: Register, peer: Hashable, session: Session, now: float) -> WorkerRecord:
@@ -99,6 +102,7 @@ class Registry:
         self.rebuilding: dict[str, tuple[Placed, ...]] = {}
         """Complete groups of which the plugins have to rebuild something."""
         self._outcomes: dict[str, Outcome] = {}
+        self.downs = Downs()
 
     def swap(self, record: WorkerRecord) -> list[str]:
         """Put `record` in the place of the worker's old one; the uids it concerns."""
@@ -108,7 +112,7 @@ class Registry:
             self.sessions.pop(old.session, None)
         self.workers[record.worker] = record
         self.sessions[record.session] = record
-        return self._reindex(old, record)
+        return self._reindex(old, record, f"worker {record.worker} returned without it")
 
     def change(
         self,
@@ -137,14 +141,14 @@ class Registry:
         record.seq = seq
         return self._judge(touched)
 
-    def remove(self, worker: str) -> list[str]:
-        """Forget a worker and all it claimed; the uids that this concerns."""
+    def remove(self, worker: str, why: str = "") -> list[str]:
+        """Forget a worker and all it claimed, and `why` if nobody wanted that; the uids."""
         record = self.workers.pop(worker, None)
         if record is None:
             return []
         self.revision += 1
         self.sessions.pop(record.session, None)
-        return self._reindex(record, None)
+        return self._reindex(record, None, why)
 
     def set_state(self, record: WorkerRecord, state: WorkerState) -> list[str]:
         """Say how alive a worker is; the uids that this concerns."""
@@ -174,6 +178,7 @@ class Registry:
         self.rebuilding.clear()
         self.unwanted.clear()
         self.intent.clear()
+        self.downs.clear()
         self._outcomes.clear()
         self._model_views.clear()
         return uids
@@ -242,7 +247,9 @@ class Registry:
 
     # --- the index ---
 
-    def _reindex(self, old: WorkerRecord | None, new: WorkerRecord | None) -> list[str]:
+    def _reindex(
+        self, old: WorkerRecord | None, new: WorkerRecord | None, why: str
+    ) -> list[str]:
         touched: dict[str, None] = {}
         if old is not None:
             for key in old.claims:
@@ -252,7 +259,10 @@ class Registry:
             for key in new.claims:
                 self._put(new, key)
                 touched[key.uid] = None
-        return self._judge(touched)
+        self.downs.why = why
+        changed = self._judge(touched)
+        self.downs.why = ""
+        return changed
 
     def _put(self, record: WorkerRecord, key: Key) -> None:
         self._claims.setdefault(key.uid, {})[record.worker, key.shard] = record.candidate(key)
@@ -273,7 +283,14 @@ class Registry:
         """These replicas are deleted: which of that is news, and the uids it concerns."""
         self.revision += 1
         news = self.intent.bury(stones)
+        self.downs.forget(stone.uid for stone in news)
         return news, self._judge(dict.fromkeys(stone.uid for stone in news))
+
+    def stop(self, uid: str) -> list[str]:
+        """Somebody asks to stop a replica; the uid, if that concerns anything."""
+        self.revision += 1
+        self.intent.stopping[uid] = None
+        return self._judge((uid,))
 
     def place(self, placements: Iterable[Placement]) -> list[str]:
         """These replicas were asked for; the uids it concerns."""
@@ -300,6 +317,7 @@ class Registry:
             after = self._judged(uid, visible)
             if not claims:
                 self._outcomes.pop(uid, None)
+                self.intent.stopping.pop(uid, None)
             if after is not None and after.state is ReplicaStatus.REBUILDING:
                 self.rebuilding[uid] = to_rebuild(visible)
             unwanted = self.intent.unwanted(uid, claims, after)
@@ -311,6 +329,7 @@ class Registry:
             if after == before:
                 continue
             changed.append(uid)
+            self.downs.judged(before, after)
             if after is not None:
                 self.replicas[uid] = after
                 self._models.setdefault(after.model, {})[uid] = None

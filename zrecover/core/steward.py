@@ -189,7 +189,7 @@ class Steward:
         self._remember([Change(Kept.PLACED, placement) for placement in placements], out)
         return tuple(placements)
 
-    def delete(self, uid: str, ticket: int, out: list[Effect]) -> str:
+    def delete(self, uid: str, ticket: Hashable, out: list[Effect]) -> str:
         """Delete a replica; `Confirm(ticket)` follows. Why it cannot be, empty if it can."""
         intent = self._registry.intent
         candidates = self._registry.claimed(uid)
@@ -213,6 +213,13 @@ class Steward:
         self.witnesses.bump()
         self.deleting.begin(ticket, self.witnesses.version, remembering)
         out += self.witnesses.tombstones(self._epoch, [stone])
+        return ""
+
+    def stop(self, uid: str) -> str:
+        """Have a replica stopped, once this supervisor serves. Why not, empty if it will be."""
+        if not self._registry.claimed(uid):
+            return f"no worker holds {uid!r}"
+        self._registrar.touched += self._registry.stop(uid)
         return ""
 
     def _uids_of(self, model: str) -> list[str]:

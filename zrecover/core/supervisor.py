@@ -7,10 +7,9 @@ last and of the verdicts on that. A new epoch ends all sessions; being supersede
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits, Timing
-from zrecover.core.answers import answer_to, results
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import (
     EpochGranted,
@@ -22,7 +21,6 @@ from zrecover.core.events import (
     SupervisorSuperseded,
     WorkerForgotten,
     WorkerLost,
-    WorkerReturned,
     WorkerSuspected,
 )
 from zrecover.core.evidence import Evidence
@@ -39,10 +37,12 @@ from zrecover.core.inputs import (
     Tick,
 )
 from zrecover.core.intent import Intent
+from zrecover.core.keeping import Keeper, Keeping, NoKeeper
 from zrecover.core.liveness import Liveness
 from zrecover.core.memory import Memory
 from zrecover.core.publisher import Headline, Publisher
 from zrecover.core.rebuilding import Rebuilding
+from zrecover.core.reception import Reception
 from zrecover.core.recovery import Recovery
 from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
@@ -54,7 +54,6 @@ from zrecover.model import WorkerState
 from zrecover.wire import messages as m
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
     from random import Random
 
 __all__ = ["SUPERVISOR_TABLE", "SupervisorCore", "SupervisorInput"]
@@ -117,6 +116,7 @@ class SupervisorCore:
         limits: Limits = LIMITS,
         intent: Intent | None = None,
         journal: bool = False,
+        keeper: Keeper | None = None,
     ) -> None:
         self.state = SUPERVISOR_TABLE.initial
         self.leader = ""
@@ -145,8 +145,10 @@ class SupervisorCore:
             self.evidence,
             journal=journal,
         )
+        self.keeping = Keeping(keeper or NoKeeper(), self.registrar, self.registry, self.evidence)
         self._cluster, self._boot = candidacy.cluster, candidacy.boot
         self._timing, self._limits = timing, limits
+        self._reception = Reception(self, candidacy.cluster, candidacy.boot, limits)
         self._tick_at: float | None = None
 
     @property
@@ -186,7 +188,7 @@ class SupervisorCore:
             out += self.reign.announce(now)
         match input:
             case FromPeer(peer, message):
-                self._from_peer(peer, message, now, out)
+                self._reception.take(peer, message, now, out)
             case PeerGone(peer):
                 self.publisher.audience.forget(peer)
                 record = self.registrar.peer_gone(peer)
@@ -211,7 +213,7 @@ class SupervisorCore:
                 out += self.reign.handle(input, now)
         if self.leading:
             self._run(now, out)
-        return out
+        return self._reception.confirm(out)
 
     # --- discovery ---
 
@@ -299,72 +301,6 @@ class SupervisorCore:
         self.registrar.touched.clear()
         self.liveness.clear()
 
-    # --- workers and clients ---
-
-    def _from_peer(self, peer: Hashable, message: m.Message, now: float, out: list[Effect]) -> None:
-        cluster = getattr(message, "cluster", self._cluster)
-        if cluster != self._cluster:
-            reason = f"this is cluster {self._cluster!r}, not {cluster!r}"
-            self.registrar.reject(peer, "cluster", reason, out)
-            return
-        if not self.leading and not isinstance(message, m.Query):
-            out.append(Reply(peer, m.Busy(self.epoch, self._boot, 0.2)))
-            return
-        if isinstance(message, m.Register | m.Routes) and message.epoch > self.epoch:
-            if self.reign.believable(message.epoch):
-                out += self.reign.ask_above(message.epoch, now)
-                out.append(Reply(peer, m.Busy(self.epoch, self._boot, 0.1)))
-                return
-            reason = f"epoch {message.epoch} is years ahead of the clock"
-            self.registrar.reject(peer, "epoch", reason, out)
-            return
-        match message:
-            case m.Heartbeat():
-                back = self.registrar.heartbeat(peer, message, now, out)
-                if back is not None:
-                    self.evidence.worker(back.worker, now, "heard again")
-                    out.append(Emit(WorkerReturned(back.worker)))
-            case m.Register():
-                self.registrar.register(peer, message, now, out)
-            case m.InventoryChange():
-                self.registrar.change(peer, message, now, out)
-            case m.Goodbye():
-                self.registrar.goodbye(peer, message, now, out)
-            case m.Testimony():
-                self.steward.testify(peer, message)
-            case m.Kept() | m.OrderDone():
-                self._from_worker(peer, message, now, out)
-            case m.Routes():
-                self.publisher.answer(peer, message, self._headline(), now, out)
-            case m.Query():
-                self._query(peer, message, now, out)
-            case m.Forget():
-                reason = self.forget(message.worker, now, out)
-                self._answer(peer, message.nonce, {"worker": message.worker}, reason, out)
-            case _:
-                pass
-
-    def _from_worker(
-        self, peer: Hashable, message: m.Kept | m.OrderDone, now: float, out: list[Effect]
-    ) -> None:
-        record = self.registrar.known(peer, message.session, out)
-        if record is None:
-            return
-        if isinstance(message, m.Kept):
-            self.steward.kept(record.worker, message)
-        else:
-            self.steward.order_done(message, now)
-
-    def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
-        answer, error = answer_to(query, self.view(now), self.evidence, now)
-        self._answer(peer, query.nonce, answer, error, out)
-
-    def _answer(
-        self, peer: Hashable, nonce: int, answer: dict[str, Any], error: str, out: list[Effect]
-    ) -> None:
-        parts = results(self.epoch, self._boot, nonce, answer, error, self._limits)
-        out += [Reply(peer, part) for part in parts]
-
     def forget(self, worker: str, now: float, out: list[Effect]) -> str:
         """Remove a silent worker before its time; why that cannot be, empty once it is done."""
         record = self.registry.workers.get(worker)
@@ -401,7 +337,7 @@ class SupervisorCore:
             )
             out.append(Emit(event))
         self.reign.spread = self.registrar.spread
-        self.publisher.push(self._headline(), now, out)
+        self.publisher.push(self.headline(), now, out)
 
     def _expire(self, now: float, out: list[Effect]) -> None:
         at = self.liveness.next_deadline
@@ -430,7 +366,8 @@ class SupervisorCore:
         self.evidence.worker(worker, now, "suspect after {:.1f} s of silence", silent)
         out.append(Emit(WorkerSuspected(worker, silent)))
 
-    def _headline(self) -> Headline:
+    def headline(self) -> Headline:
+        """What clients are told of this supervisor itself."""
         scale = self.registrar.scale
         return Headline(
             epoch=self.epoch,

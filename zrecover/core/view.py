@@ -14,6 +14,7 @@ from zrecover.model import Verdict, WorkerState
 __all__ = [
     "Confidence",
     "Conflict",
+    "Down",
     "ModelView",
     "RecoveryReport",
     "ReplicaStatus",
@@ -162,6 +163,14 @@ class ReplicaView:
 
 
 @dataclass(frozen=True, slots=True)
+class Down:
+    """A replica that went away unexpectedly: as it was last, and why it is gone."""
+
+    replica: ReplicaView
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelView:
     """One model: its replicas by index. Ids may be sparse."""
 
@@ -223,4 +232,6 @@ class View:
     """Too many workers are silent at once: nobody is removed until they return."""
     workers: Mapping[str, WorkerView] = field(default_factory=lambda: MappingProxyType({}))
     models: Mapping[str, ModelView] = field(default_factory=lambda: MappingProxyType({}))
+    down: Mapping[str, Down] = field(default_factory=lambda: MappingProxyType({}))
+    """Replicas that are unexpectedly down, by uid."""
     recovery: RecoveryReport = field(default_factory=RecoveryReport)

@@ -75,5 +75,6 @@ def acknowledge(record: WorkerRecord, beat: int, pace: Pace) -> Reply:
         seq=record.seq,
         interval=pace.interval,
         timeout=pace.timeout,
+        reports=record.reports,
     )
     return Reply(record.peer, ack)

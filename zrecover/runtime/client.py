@@ -218,6 +218,23 @@ class Client:
         """
         return await self._ask(lambda core, nonce: core.query("explain", nonce, target), timeout)
 
+    async def stop_replica(self, uid: str, timeout: float = 5.0) -> None:
+        """Have a replica stopped; it is told to its workers once the supervisor serves.
+
+        Raises ConfigError if no worker holds it, NoSupervisor after `timeout` seconds.
+        """
+        await self._ask(lambda core, nonce: core.remove(uid, nonce, delete=False), timeout)
+
+    async def delete_replica(self, uid: str, timeout: float = 10.0) -> str:
+        """Delete a replica; returns, with the evidence, once it can never come back.
+
+        Raises ConfigError if it is not known, NoSupervisor if that is not confirmed in time.
+        """
+        answer = await self._ask(
+            lambda core, nonce: core.remove(uid, nonce, delete=True), timeout, patience=timeout
+        )
+        return str(answer["how"])
+
     async def forget_worker(self, worker: str, timeout: float = 5.0) -> None:
         """Remove a silent worker before its time, once somebody has looked at it.
 
@@ -226,7 +243,11 @@ class Client:
         await self._ask(lambda core, nonce: core.forget(worker, nonce), timeout)
 
     async def _ask(
-        self, ask: Callable[[ClientCore, int], list[Effect]], timeout: float
+        self,
+        ask: Callable[[ClientCore, int], list[Effect]],
+        timeout: float,
+        *,
+        patience: float = _ASK_AGAIN,
     ) -> dict[str, Any]:
         """Ask whoever leads, again and again, until the whole answer is there."""
         loop = asyncio.get_running_loop()
@@ -244,8 +265,8 @@ class Client:
                 await self.wait_linked(left)
                 self._results[nonce].clear()
                 await self._party.in_io(send)
-                patience = min(_ASK_AGAIN, max(0.0, end - loop.time()))
-                if await self._party.until(lambda: self._whole(nonce), patience):
+                left = min(patience, max(0.0, end - loop.time()))
+                if await self._party.until(lambda: self._whole(nonce), left):
                     return self._read(nonce)
             raise NoSupervisor(f"no answer within {timeout:g} s: {self._explain()}")
         finally:

@@ -61,6 +61,8 @@ class CoreNode:
         self.connector: Connector[Any] | None = None
         self.listener: Listener[Any] | None = None
         self.deciding: Answers | None = None
+        self.carriers: list[Answers] = []
+        """Who carries out what needs no socket and no plugin."""
         self._report, self._after = report, after
         self._before_tick, self._farewell = before_tick, farewell
         self.also_at: float | None = None
@@ -128,8 +130,9 @@ class CoreNode:
         """Close all sockets."""
         self.stop("closed")
         self._ended = True
-        if self.deciding is not None:
-            self.deciding.close()
+        for carrier in (self.deciding, *self.carriers):
+            if carrier is not None:
+                carrier.close()
         if self.connector is not None:
             self.connector.close()
         if self.listener is not None:
@@ -145,4 +148,6 @@ class CoreNode:
             case _:
                 done = self.connector is not None and self.connector.carry_out(effect)
                 if not done and self.listener is not None:
-                    self.listener.carry_out(effect)
+                    done = self.listener.carry_out(effect)
+                if not done:
+                    any(carrier.carry_out(effect) for carrier in self.carriers)

@@ -124,6 +124,13 @@ class Party:
         return self._io
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that it was opened in. Raises LifecycleError before that."""
+        if self._loop is None:
+            raise LifecycleError(f"the {self.role} is not open; use it in `async with`")
+        return self._loop
+
+    @property
     def context(self) -> NetContext:
         """The context of all its sockets."""
         self.io.context.check()

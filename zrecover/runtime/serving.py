@@ -35,6 +35,7 @@ from zrecover.wire.codec import TO_DATA, encode
 
 __all__ = ["RequestServer"]
 
+_LOOK_AGAIN_S: Final = 0.02
 _BURST: Final = 64
 _STALL_S: Final = 0.75
 """The loop did not come round for this long: what has piled up may be from before."""
@@ -178,6 +179,15 @@ class RequestServer:
         if served is None:
             raise ConfigError(f"{key[0]}, shard {key[1]}, is not served here")
         served.state = state
+
+    async def finish(self, key: tuple[str, int], timeout: float) -> bool:
+        """Wait until nothing of a replica is in flight; False if the time was too short."""
+        end = self._loop.time() + timeout
+        while any(request.served.replica.key == key for request in self._requests.values()):
+            if self._loop.time() >= end:
+                return False
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        return True
 
     def remove(self, key: tuple[str, int]) -> None:
         """Serve it no longer; what runs is finished, what waits is turned away."""

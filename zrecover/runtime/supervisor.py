@@ -6,11 +6,14 @@ import random
 import secrets
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 from zrecover.config import DEFAULT_CLUSTER, Timing, timing_with
 from zrecover.core.effects import Effect
 from zrecover.core.inputs import Tick
+from zrecover.core.intent import Intent, Losers, Orphans
+from zrecover.core.memory import Placement
 from zrecover.core.reign import Candidacy
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.view import RecoveryReport, SupervisorState, View
@@ -31,7 +34,9 @@ from zrecover.runtime.linking import Connector
 from zrecover.runtime.listening import Listener
 from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.party import Party, advertised
+from zrecover.runtime.remembering import Remembering
 from zrecover.runtime.reporting import Observer
+from zrecover.runtime.steering import Steering
 from zrecover.wire.codec import FROM_DISCOVERY_TO_SUPERVISOR, TO_SUPERVISOR
 
 __all__ = ["Supervisor"]
@@ -55,6 +60,9 @@ class Supervisor:
         timing: all other waits.
         on_event: called with each event, in a thread of its own.
         plugins: decide what comes back; None takes all that are installed.
+        state_dir: directory of the journal: who is expected, what was placed and deleted.
+        losers: `keep`, `drain` or `stop` a replica that lost against a higher launch.
+        orphans: `adopt`, `quarantine` or `stop` a replica that nobody placed, where some were.
 
     Raises:
         ConfigError: from the constructor, for what cannot be used.
@@ -76,6 +84,9 @@ class Supervisor:
         timing: Timing | None = None,
         on_event: Observer | None = None,
         plugins: Plugins | None = None,
+        state_dir: str | Path | None = None,
+        losers: str = "keep",
+        orphans: str = "adopt",
     ) -> None:
         if (endpoint is None) == (announce is None):
             raise ConfigError(
@@ -101,6 +112,11 @@ class Supervisor:
         timing = timing_with(
             timing or Timing(), recovery_window=recovery_window, lost_after=lost_after
         )
+        try:
+            self._policy = (Orphans(orphans), Losers(losers))
+        except ValueError as error:
+            raise ConfigError(f"no such policy: {error}") from None
+        self._state_dir = None if state_dir is None else Path(state_dir)
         self._party = Party("supervisor", timing, on_event, plugins)
         self.boot = secrets.token_hex(8)
         """Random id of this run."""
@@ -163,7 +179,13 @@ class Supervisor:
             self.cluster, self.boot, (self.internal,), proposed=int(time.time() * 1000)
         )
         core = SupervisorCore(
-            str(at), candidacy, party.timing, random.Random(), expect_workers=self._expect
+            str(at),
+            candidacy,
+            party.timing,
+            random.Random(),
+            expect_workers=self._expect,
+            intent=Intent(orphans=self._policy[0], losers=self._policy[1]),
+            journal=self._state_dir is not None,
         )
         node = CoreNode(
             core,
@@ -182,6 +204,10 @@ class Supervisor:
             party.timing,
             insecure=True,  # checked already; the embedded one is our own
         )
+        self._steering = Steering(party, node, core)
+        node.carriers.append(self._steering)
+        if self._state_dir is not None:
+            node.carriers.append(Remembering(io, node, self._state_dir, self.cluster, party.report))
         self._core, self._node = core, node
         io.add(node)
 
@@ -300,6 +326,33 @@ class Supervisor:
             raise Recovering(f"recovering, {len(report.seen)}{of} workers are back")
         seen = self.discovery_error or f"this supervisor is {self.state}"
         raise NoSupervisor(f"not leading after {timeout:g} s: {seen}")
+
+    async def place(
+        self, model: str, replicas: int = 1, n_worker: int = 1, *, timeout: float = 30.0
+    ) -> tuple[Placement, ...]:
+        """Ask for `replicas` of a model, each on `n_worker` workers; uids and launch ids.
+
+        Serve them with `Replica.from_uid(placement.uid, launch=placement.launch, …)`. While it
+        recovers this waits: what is not confirmed yet may be there already.
+
+        Raises Recovering or NoSupervisor after `timeout` seconds, InvalidReplica, Fenced.
+        """
+        await self._wait(lambda: self.state is SupervisorState.SERVING, timeout)
+        return await self._steering.place(model, replicas, n_worker)
+
+    async def stop(self, uid: str) -> None:
+        """Have a replica stopped, once it serves. Raises ConfigError if no worker holds it."""
+        await self._wait(lambda: self.leading, 0.0)
+        await self._steering.stop(uid)
+
+    async def delete(self, uid: str, *, timeout: float = 10.0) -> str:
+        """Delete a replica; returns, with the evidence, once it can never come back.
+
+        That is when it is on disk, or two workers (all, if there are fewer) keep it. Raises
+        ConfigError if it is not known, DeadlineExceeded if it is not confirmed in time.
+        """
+        await self._wait(lambda: self.leading, 0.0)
+        return await self._steering.delete(uid, timeout)
 
     async def forget(self, worker: str) -> None:
         """Remove a silent worker before its time, once somebody has looked at it.

@@ -14,30 +14,29 @@ from types import TracebackType
 from typing import Any
 
 from zrecover.config import DEFAULT_CLUSTER, Timing
-from zrecover.core.inputs import Declared, LoopSeen, StateChanged, Withdrawn
+from zrecover.core.inputs import LoopSeen
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.endpoints import check_bind
 from zrecover.errors import (
     ConfigError,
     Fenced,
-    InvalidReplica,
     LifecycleError,
     NoSupervisor,
 )
 from zrecover.hooks import PluginRow, Plugins
 from zrecover.ids import check_name
-from zrecover.model import Replica, ReplicaState
-from zrecover.runtime.deciding import Deciding, offered_claim, replica_of
-from zrecover.runtime.declaring import claim_of, endpoints_of
+from zrecover.model import Replica
+from zrecover.runtime.deciding import Deciding
+from zrecover.runtime.declaring import endpoints_of
 from zrecover.runtime.handlers import Handler
+from zrecover.runtime.holdings import Holdings
 from zrecover.runtime.linking import Connector
-from zrecover.runtime.loading import in_thread, make_handler
 from zrecover.runtime.nodes import CoreNode
+from zrecover.runtime.obeying import Obeying
 from zrecover.runtime.party import Party, advertised
 from zrecover.runtime.reporting import Observer
 from zrecover.runtime.serving import RequestServer
 from zrecover.wire.codec import TO_WORKER
-from zrecover.wire.messages import Claim
 
 __all__ = ["Worker"]
 
@@ -113,8 +112,7 @@ class Worker:
         self._server: RequestServer | None = None
         self._core: WorkerCore | None = None
         self._node: CoreNode | None = None
-        self._created: dict[tuple[str, int], tuple[Replica, int]] = {}
-        self._loading: set[tuple[str, int]] = set()
+        self._holdings: Holdings | None = None
         self._seen = 0.0
         self._was_busy = False
         self._beacon: asyncio.TimerHandle | None = None
@@ -132,6 +130,7 @@ class Worker:
             self._server = RequestServer(
                 party.context, self.cluster, timing=party.timing, insecure=self._insecure
             )
+            self._holdings = Holdings(party, self._server)
             bound = self._server.bind(self._bind)
             self.address = advertised(bound, self._advertise, "worker")
             self._incarnation = time.time_ns() // 1_000_000
@@ -168,6 +167,9 @@ class Worker:
             core, report=party.report, after=self._after, before_tick=self._look_at_loop
         )
         node.deciding = Deciding(io, node, party.asker)
+        holdings = self._open_holdings
+        holdings.node = node
+        node.carriers.append(Obeying(party, node, drain=holdings.stand_down, stop=holdings.stop))
         self._core, self._node = core, node
         node.connector = Connector(
             io, node, TO_WORKER, node.feed, party.timing, insecure=self._insecure
@@ -193,11 +195,7 @@ class Worker:
         asynchronous one in the loop. Never waits for a supervisor. Raises ConfigError for a
         replica that is served already, InvalidReplica for one that cannot travel.
         """
-        created = self._created.get(replica.key, (replica, _now_ms()))[1]
-        claim = claim_of(replica, ReplicaState.READY, created)
-        self._open_server.add(replica, handler, inline=inline)
-        self._loading.discard(replica.key)
-        await self._declare(replica, claim, created)
+        await self._open_holdings.serve(replica, handler, inline=inline)
 
     async def load(
         self, replica: Replica, factory: Callable[..., Any], *, inline: bool = False
@@ -207,63 +205,24 @@ class Worker:
         The factory runs in a thread; meanwhile the replica is known as LOADING. What it raises
         comes out of here, and the replica is withdrawn.
         """
-        created = _now_ms()
-        claim = claim_of(replica, ReplicaState.LOADING, created)
-        if replica.key in self._created:
-            raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
-        self._open_server.add(replica, None)
-        self._loading.add(replica.key)
-        try:
-            await self._declare(replica, claim, created)
-            handler = await in_thread(lambda: make_handler(factory, replica))
-            await self.serve(replica, handler, inline=inline)
-        except BaseException:
-            mine = replica.key in self._loading  # nobody has served it meanwhile
-            self._loading.discard(replica.key)
-            if mine and not self._party.closed:
-                await self.unserve(replica.uid, replica.shard)
-            raise
-
-    async def _declare(self, replica: Replica, claim: Claim, created: int) -> None:
-        """Make it known; nothing of it stays where that cannot be."""
-        self._created[replica.key] = (replica, created)
-        try:
-            await self._feed(Declared(await self._offered(claim)))
-        except InvalidReplica:
-            self._open_server.remove(replica.key)
-            self._created.pop(replica.key, None)
-            raise
-
-    async def _offered(self, claim: Claim) -> Claim:
-        """The claim, with what our plugins say of it."""
-        asker = self._party.asker
-        if not asker.plugins.has("zrecover_replay", "zrecover_capture"):
-            return claim
-        offers = await in_thread(lambda: asker.offers([replica_of(claim)]))
-        decision, captured = offers[0]
-        return offered_claim(claim, decision, captured)
+        await self._open_holdings.load(replica, factory, inline=inline)
 
     async def unserve(self, uid: str, shard: int = 0) -> None:
         """Hold it no longer; what runs is finished. Nothing happens if it is not held."""
-        self._open_server.remove((uid, shard))
-        self._created.pop((uid, shard), None)
-        await self._feed(Withdrawn(uid, shard))
+        await self._open_holdings.unserve(uid, shard)
 
     async def drain(self, timeout: float | None = None) -> bool:
         """Take nothing new and finish what is in flight.
 
         False if `timeout` seconds (the configured drain time if None) were too short.
         """
-        server = self._open_server
-        for uid, shard in list(self._created):
-            await self._feed(StateChanged(uid, shard, ReplicaState.STOPPING))
-            server.set_state((uid, shard), ReplicaState.STOPPING)
-        return await server.drain(self._party.timing.drain if timeout is None else timeout)
+        holdings = self._open_holdings
+        return await holdings.drain(self._party.timing.drain if timeout is None else timeout)
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
         """All that it holds, in the order in which it was declared."""
-        return tuple(replica for replica, _ in self._created.values())
+        return () if self._holdings is None else self._holdings.replicas
 
     @property
     def in_flight(self) -> int:
@@ -271,16 +230,10 @@ class Worker:
         return 0 if self._server is None else self._server.in_flight
 
     @property
-    def _open_server(self) -> RequestServer:
-        if self._server is None or self._party.closed:
+    def _open_holdings(self) -> Holdings:
+        if self._holdings is None or self._party.closed:
             raise LifecycleError("the worker is not open; use it in `async with`")
-        return self._server
-
-    async def _feed(self, input: object) -> None:
-        node = self._node
-        if node is None:
-            raise LifecycleError("the worker is not open; use it in `async with`")
-        await self._party.in_io(lambda: node.feed(input))
+        return self._holdings
 
     # --- who leads ---
 
@@ -384,10 +337,6 @@ class Worker:
         """Show the I/O thread that the loop goes round."""
         self._seen = time.monotonic()
         self._beacon = asyncio.get_running_loop().call_later(_BEACON, self._shine)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _host_boot() -> str:

@@ -1,0 +1,49 @@
+"""Replicas that went away although nobody wanted that: the marks "unexpectedly down".
+
+A mark is set when the last claim on a replica goes with a lost worker, or is missing when its
+worker registers again. It clears when the replica is claimed again or deleted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from zrecover.core.view import Down, ReplicaView
+
+__all__ = ["Downs"]
+
+_MOST = 10_000
+
+
+class Downs:
+    """The marks of one reign; those that were set last are kept."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self.why = ""
+        """Why claims go at this moment; empty where somebody wants it so."""
+        self._most = most
+        self._marks: OrderedDict[str, Down] = OrderedDict()
+
+    @property
+    def marks(self) -> dict[str, Down]:
+        """All that are down now, by uid."""
+        return {uid: self._marks[uid] for uid in sorted(self._marks)}
+
+    def judged(self, before: ReplicaView | None, after: ReplicaView | None) -> None:
+        """A replica has changed. Without shards it is claimed by nobody."""
+        if after is not None and after.shards:
+            self._marks.pop(after.uid, None)
+        elif before is not None and before.shards and before.status and self.why:
+            self._marks[before.uid] = Down(before, self.why)
+            while len(self._marks) > self._most:
+                self._marks.popitem(last=False)
+
+    def forget(self, uids: Iterable[str]) -> None:
+        """These were deleted: they are not missed."""
+        for uid in uids:
+            self._marks.pop(uid, None)
+
+    def clear(self) -> None:
+        """A new reign."""
+        self._marks.clear()

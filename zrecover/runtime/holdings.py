@@ -1,0 +1,119 @@
+"""What a worker holds: its replicas, from declared to served to withdrawn.
+
+Here the request server (in the loop) and the core (in the I/O thread) are kept in step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from zrecover.core.inputs import Declared, StateChanged, Withdrawn
+from zrecover.errors import ConfigError, InvalidReplica, LifecycleError
+from zrecover.model import Replica, ReplicaState
+from zrecover.runtime.deciding import offered_claim, replica_of
+from zrecover.runtime.declaring import claim_of
+from zrecover.runtime.handlers import Handler
+from zrecover.runtime.loading import in_thread, make_handler
+from zrecover.runtime.nodes import CoreNode
+from zrecover.runtime.party import Party
+from zrecover.runtime.serving import RequestServer
+from zrecover.wire.messages import Claim
+
+__all__ = ["Holdings"]
+
+
+class Holdings:
+    """All replicas of one worker. Methods are called in its loop."""
+
+    def __init__(self, party: Party, server: RequestServer) -> None:
+        self.node: CoreNode | None = None
+        self._party, self._server = party, server
+        self._created: dict[tuple[str, int], tuple[Replica, int]] = {}
+        self._loading: set[tuple[str, int]] = set()
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """All of them, in the order in which they were declared."""
+        return tuple(replica for replica, _ in self._created.values())
+
+    async def serve(self, replica: Replica, handler: Handler, *, inline: bool) -> None:
+        """Serve a replica; see `Worker.serve`."""
+        created = self._created.get(replica.key, (replica, _now_ms()))[1]
+        claim = claim_of(replica, ReplicaState.READY, created)
+        self._server.add(replica, handler, inline=inline)
+        self._loading.discard(replica.key)
+        await self._declare(replica, claim, created)
+
+    async def load(self, replica: Replica, factory: Callable[..., Any], *, inline: bool) -> None:
+        """Load a model and serve it; see `Worker.load`."""
+        created = _now_ms()
+        claim = claim_of(replica, ReplicaState.LOADING, created)
+        if replica.key in self._created:
+            raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
+        self._server.add(replica, None)
+        self._loading.add(replica.key)
+        try:
+            await self._declare(replica, claim, created)
+            handler = await in_thread(lambda: make_handler(factory, replica))
+            await self.serve(replica, handler, inline=inline)
+        except BaseException:
+            mine = replica.key in self._loading  # nobody has served it meanwhile
+            self._loading.discard(replica.key)
+            if mine and not self._party.closed:
+                await self.unserve(replica.uid, replica.shard)
+            raise
+
+    async def unserve(self, uid: str, shard: int) -> None:
+        """Hold it no longer; what runs is finished."""
+        self._server.remove((uid, shard))
+        self._created.pop((uid, shard), None)
+        await self._feed(Withdrawn(uid, shard))
+
+    async def drain(self, timeout: float) -> bool:
+        """Take nothing new and finish what is in flight; False if the time was too short."""
+        for uid, shard in list(self._created):
+            await self.stand_down(uid, shard)
+        return await self._server.drain(timeout)
+
+    async def stand_down(self, uid: str, shard: int) -> None:
+        """One of them takes nothing new; nothing happens if it is not held."""
+        if (uid, shard) in self._created:
+            await self._feed(StateChanged(uid, shard, ReplicaState.STOPPING))
+            self._server.set_state((uid, shard), ReplicaState.STOPPING)
+
+    async def stop(self, uid: str, shard: int) -> None:
+        """One of them takes nothing new, finishes what it has, and is held no longer."""
+        await self.stand_down(uid, shard)
+        await self._server.finish((uid, shard), self._party.timing.drain)
+        await self.unserve(uid, shard)
+
+    async def _declare(self, replica: Replica, claim: Claim, created: int) -> None:
+        """Make it known; nothing of it stays where that cannot be."""
+        self._created[replica.key] = (replica, created)
+        try:
+            await self._feed(Declared(await self._offered(claim)))
+        except InvalidReplica:
+            self._server.remove(replica.key)
+            self._created.pop(replica.key, None)
+            raise
+
+    async def _offered(self, claim: Claim) -> Claim:
+        """The claim, with what our plugins say of it."""
+        asker = self._party.asker
+        if not asker.plugins.has("zrecover_replay", "zrecover_capture"):
+            return claim
+        offers = await in_thread(lambda: asker.offers([replica_of(claim)]))
+        decision, captured = offers[0]
+        return offered_claim(claim, decision, captured)
+
+    async def _feed(self, input: object) -> None:
+        node = self.node
+        if node is None:
+            raise LifecycleError("the worker is not open; use it in `async with`")
+        await self._party.in_io(lambda: node.feed(input))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
