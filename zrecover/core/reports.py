@@ -135,10 +135,10 @@ class Reports:
         if at is None or at > now or session is None:
             return []
         whole = self._all
-        entries = self._own() if whole else self._news
+        news = {service: list(entries.values()) for service, entries in self._news.items()}
         out = []
-        for service, found in entries.items():
-            raws = [encode_entry(service, entry) for entry in found.values()]
+        for service, entries in (self._own() if whole else news).items():
+            raws = [encode_entry(service, entry) for entry in entries]
             for number, part in enumerate(parts_of(raws, self._limits)):
                 report = m.ServiceReport(session, service, whole and number == 0, part)
                 out.append(Send(link, report))
@@ -147,13 +147,13 @@ class Reports:
         self._news = {}
         return out
 
-    def _own(self) -> dict[m.Service, OrderedDict[object, m.Entry]]:
+    def _own(self) -> dict[m.Service, list[m.Entry]]:
         """All that a supervisor has to know, of each service that was ever used."""
-        events = sorted((e for ring in self.events.values() for e in ring), key=lambda e: e.n)
-        own: dict[m.Service, OrderedDict[object, m.Entry]] = {
-            m.Service.EVENTS: OrderedDict((event.n, event) for event in events),
-            m.Service.PROGRESS: OrderedDict(self.progress),
-            m.Service.CACHE: OrderedDict(self.cache),
+        events = (event for ring in self.events.values() for event in ring)
+        own: dict[m.Service, list[m.Entry]] = {
+            m.Service.EVENTS: sorted(events, key=lambda event: event.n),
+            m.Service.PROGRESS: list(self.progress.values()),
+            m.Service.CACHE: list(self.cache.values()),
         }
         return {service: own[service] for service in m.Service if service in self._used}
 
