@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from zrecover.core import inputs as on
 from zrecover.core.client import ClientCore
 from zrecover.core.effects import Ask, Connect, Effect, Send
 from zrecover.core.link import LINK_TABLE, LinkInput, LinkState
+from zrecover.core.memory import Memory
 from zrecover.core.routes import RouteBook
 from zrecover.core.supervisor import SUPERVISOR_TABLE, SupervisorInput
 from zrecover.core.view import SupervisorState
@@ -26,7 +28,7 @@ from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.ids import NO_LAUNCH, Launch, RouteVersion, Session
 from zrecover.model import Decision, ReplicaState, Verdict
 from zrecover.wire import messages as m
-from zrecover.wire.codec import encode_claim
+from zrecover.wire.codec import encode_claim, encode_entry
 from zrecover.wire.versions import SUPPORTED
 
 TIMING = Timing()
@@ -70,7 +72,41 @@ ROWS = made(
     one_of("READY", "INCOMPLETE", "LOADING"),
     one_of((m.RouteShard(0, "w", 1, "tcp://w:9"),), ()),
 )
+ENTRIES: dict[m.Service, Make] = {
+    m.Service.EVENTS: made(
+        lambda at, model: m.EventEntry(at=at, model=model, text="so"), NUMBERS, NAMES
+    ),
+    m.Service.PROGRESS: made(
+        lambda at, request, done: m.ProgressEntry(request=request, fraction=0.5, at=at, done=done),
+        NUMBERS,
+        NAMES,
+        one_of(True, False, False),
+    ),
+    m.Service.CACHE: made(
+        lambda at, model, gone: m.CacheEntry(model=model, at=at, gone=gone),
+        NUMBERS,
+        NAMES,
+        one_of(True, False, False),
+    ),
+}
+
+
+def any_entry(rng: Random) -> m.Entry:
+    entry: m.Entry = ENTRIES[rng.choice(list(ENTRIES))](rng)
+    return entry
+
+
+def encoded(rng: Random) -> msgspec.Raw:
+    """An entry, of whatever service: some meet a report of another one."""
+    service = rng.choice(list(ENTRIES))
+    return encode_entry(service, ENTRIES[service](rng))
+
+
 BY_FIELD: dict[str, Make] = {
+    "tombstones": some(made(m.Stone, UIDS, one_of(NO_LAUNCH, Launch(1, 1)), NUMBERS), 2),
+    "workers": some(NAMES, 3),
+    "service": one_of(*m.Service),
+    "entries": some(encoded, 3),
     "cluster": one_of("prod", "prod", "prod", "dev"),
     "session": made(Session, one_of(100, 1000, 1000, 2), one_of(1, 1, 2, 3)),
     "uid": UIDS,
@@ -171,6 +207,10 @@ INPUTS: dict[str, Make] = {
     "Offered": made(on.Offered, one_of(0, 1, 2), one_of((claim(),))),
     "Rebuilt": made(on.Rebuilt, one_of(0, 1, 2), one_of(None), one_of(None)),
     "Freshen": made(on.Freshen),
+    "Reported": made(on.Reported, any_entry),
+    "Obeyed": made(on.Obeyed, one_of(1, 2), one_of(True, False), one_of("", "no")),
+    "Recalled": made(on.Recalled, one_of(Memory())),
+    "Remembered": made(on.Remembered, one_of(1, 2), one_of(True, False)),
 }
 LIKELY: list[Make] = [
     made(on.Received, LINKS, TO_NODES),

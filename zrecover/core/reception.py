@@ -57,6 +57,8 @@ class Reception:
                 self._core.steward.testify(peer, message)
             case m.Kept() | m.OrderDone():
                 self._from_worker(peer, message, now, out)
+            case m.ServiceReport():
+                self._core.keeping.report(peer, message, now, out)
             case m.Routes():
                 self._core.publisher.answer(peer, message, self._core.headline(), now, out)
             case m.Query():
@@ -101,7 +103,9 @@ class Reception:
         return out
 
     def _query(self, peer: Hashable, query: m.Query, now: float, out: list[Effect]) -> None:
-        answer, error = answer_to(query, self._core.view(now), self._core.evidence, now)
+        view = self._core.view(now)
+        kept = self._core.keeping.keeper.answer(query, view, now)
+        answer, error = kept or answer_to(query, view, self._core.evidence, now)
         self._answer(peer, query.nonce, answer, error, out)
 
     def _answer(

@@ -149,9 +149,10 @@ class Reports:
 
     def _own(self) -> dict[m.Service, list[m.Entry]]:
         """All that a supervisor has to know, of each service that was ever used."""
-        events = (event for ring in self.events.values() for event in ring)
+        events = [event for ring in self.events.values() for event in ring]
+        events.sort(key=lambda event: event.n)
         own: dict[m.Service, list[m.Entry]] = {
-            m.Service.EVENTS: sorted(events, key=lambda event: event.n),
+            m.Service.EVENTS: [*events],
             m.Service.PROGRESS: list(self.progress.values()),
             m.Service.CACHE: list(self.cache.values()),
         }

@@ -297,6 +297,7 @@ class SupervisorCore:
     def _clear(self, epoch: int) -> None:
         """All sessions end, and clients ask anew."""
         self.registrar.begin(epoch)
+        self.keeping.keeper.begin(epoch)
         self.publisher.begin()
         self.registrar.touched.clear()
         self.liveness.clear()
@@ -318,6 +319,7 @@ class SupervisorCore:
         self.registrar.expire(now)
         self._expire(now, out)
         out += self.rebuilding.wanted()
+        self.keeping.run()
         self.steward.run(now, serving=self.state is SupervisorState.SERVING, out=out)
         for worker in self.registrar.returned:
             self.recovery.returned(worker)
@@ -389,5 +391,6 @@ class SupervisorCore:
             mass_loss=self.liveness.braked,
             workers=self.registry.worker_views(),
             models={model.name: model for model in self.registry.models()},
+            down=self.registry.downs.marks,
             recovery=self.recovery.report(self.registry, now),
         )
