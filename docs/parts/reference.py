@@ -89,6 +89,7 @@ _SAMPLES: dict[str, Any] = {
     "endpoint": "tcp://10.0.0.7:41233", "reason": "…", "why": "…", "seconds": 2.5, "silent": 2.5,
     "worker": "gpu-1", "incarnation": 1, "replicas": 3, "refused": 1, "uid": "qwen3-rep0",
     "roster": 12, "times": 3, "detail": "Too many open files",
+    "path": "/var/lib/zrecover/prod.sqlite3.corrupt-1",
     "confidence": "count", "workers": 3, "code": "version", "cluster": "prod",
 }  # fmt: skip
 

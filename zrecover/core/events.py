@@ -10,6 +10,8 @@ __all__ = [
     "DiscoveryEvent",
     "EpochGranted",
     "Event",
+    "JournalFailed",
+    "JournalMovedAside",
     "LeaderChallenged",
     "LeaderGone",
     "LeaderGranted",
@@ -235,6 +237,24 @@ class RecoveryCompleted(Event):
             f"recovery complete in {self.seconds:.2f} s: workers {self.workers}, "
             f"replicas {self.replicas}, confidence {self.confidence}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFailed(Event):
+    """Told once, until it works again or fails in another way."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the journal failed: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalMovedAside(Event):
+    path: str
+
+    def __str__(self) -> str:
+        return f"a damaged journal was moved to {self.path}, and a new one begun"
 
 
 @dataclass(frozen=True, slots=True)
