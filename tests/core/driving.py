@@ -19,6 +19,8 @@ from zrecover.core import inputs as on
 from zrecover.core.client import ClientCore
 from zrecover.core.discovery import DiscoveryCore
 from zrecover.core.events import Event
+from zrecover.core.intent import Intent
+from zrecover.core.memory import Change, Kept, Memory, Placement, Tombstone
 from zrecover.core.reign import Candidacy
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.worker import WorkerCore, WorkerIdentity
@@ -108,6 +110,28 @@ class Pipe:
     open: bool = True
 
 
+def remembered(memory: Memory, changes: tuple[Change, ...]) -> Memory:
+    """What a journal holds after these changes."""
+    epoch, workers = memory.epoch, dict.fromkeys(memory.workers)
+    stones = {stone.uid: stone for stone in memory.tombstones}
+    placed = {placement.uid: placement for placement in memory.placements}
+    for change in changes:
+        match change.kind, change.value:
+            case Kept.EPOCH, int(value):
+                epoch = max(epoch, value)
+            case Kept.JOINED, str(value):
+                workers[value] = None
+            case Kept.LEFT, str(value):
+                workers.pop(value, None)
+            case Kept.DELETED, Tombstone() as stone:
+                stones[stone.uid] = stone
+            case Kept.PLACED, Placement() as placement:
+                placed[placement.uid] = placement
+            case Kept.UNPLACED, str(value):
+                placed.pop(value, None)
+    return Memory(epoch, tuple(workers), tuple(stones.values()), tuple(placed.values()))
+
+
 class World:
     """Everything at once. `run(seconds)` lets time pass; `events` is what was told."""
 
@@ -121,6 +145,11 @@ class World:
         self.verdict: Callable[[m.Claim], Decision] = verdict_of
         self.lose: Callable[[str, m.Message], bool] = lambda to, message: False
         """True for a message to the named node that is to be lost."""
+        self.disk = Memory()
+        self.disk_works = True
+        self.confirmed: list[fx.Confirm] = []
+        self.orders: list[tuple[str, str, str]] = []
+        self.obey = True
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order, self._peers = count(1), count(1)
         self._pipes: dict[Hashable, Pipe] = {}
@@ -143,10 +172,20 @@ class World:
         expect: int | None = None,
         proposed: int | None = None,
         cluster: str = CLUSTER,
+        journal: bool = False,
+        intent: Intent | None = None,
     ) -> SupervisorCore:
         wall = WALL_MS + round(self.now * 1000)
         candidacy = Candidacy(cluster, boot, (f"tcp://{boot}:1",), proposed or wall)
-        core = SupervisorCore(DISCOVERY, candidacy, self.timing, self.rng, expect_workers=expect)
+        core = SupervisorCore(
+            DISCOVERY,
+            candidacy,
+            self.timing,
+            self.rng,
+            expect_workers=expect,
+            journal=journal,
+            intent=intent,
+        )
         self._add(boot, core, f"tcp://{boot}:1")
         return core
 
@@ -275,6 +314,19 @@ class World:
                 self._send(node, link, message, asks=False)
             case fx.Reply(peer, message):
                 self._reply(node, peer, message)
+            case fx.Recall():
+                self._deliver(node, on.Recalled(self.disk))
+            case fx.Remember(ticket, changes):
+                if self.disk_works:
+                    self.disk = remembered(self.disk, changes)
+                self._deliver(node, on.Remembered(ticket, self.disk_works))
+            case fx.Confirm():
+                self.confirmed.append(effect)
+            case fx.Obey(id, action, uid, shard):
+                self.orders.append((node.name, action, uid))
+                if self.obey:
+                    self._deliver(node, on.Withdrawn(uid, shard))
+                self._deliver(node, on.Obeyed(id, self.obey, "" if self.obey else "it is busy"))
             case fx.Decide(ticket, _, claims):
                 decisions = tuple(self.verdict(one) for one in claims)
                 self._deliver(node, on.Decided(ticket, decisions))

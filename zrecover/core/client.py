@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from zrecover.config import Timing
+    from zrecover.ids import Cursor
 
 __all__ = ["ClientCore"]
 
@@ -105,9 +106,11 @@ class ClientCore:
             self._ask(now, out)
         return out
 
-    def query(self, what: str, nonce: int, target: str | None = None) -> list[Effect]:
+    def query(
+        self, what: str, nonce: int, target: str | None = None, since: Cursor | None = None
+    ) -> list[Effect]:
         """Ask the supervisor; nothing where there is none."""
-        return self._ask_once(m.Query(self._cluster, nonce, what, target))
+        return self._ask_once(m.Query(self._cluster, nonce, what, target, since))
 
     def forget(self, worker: str, nonce: int) -> list[Effect]:
         """Ask the supervisor to remove a silent worker; nothing where there is none."""

@@ -247,9 +247,7 @@ class Registry:
 
     # --- the index ---
 
-    def _reindex(
-        self, old: WorkerRecord | None, new: WorkerRecord | None, why: str
-    ) -> list[str]:
+    def _reindex(self, old: WorkerRecord | None, new: WorkerRecord | None, why: str) -> list[str]:
         touched: dict[str, None] = {}
         if old is not None:
             for key in old.claims:
