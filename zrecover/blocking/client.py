@@ -132,6 +132,28 @@ class Client(Hosted[client.Client]):
         """Delete a replica; returns once it can never come back. Raises as the async one."""
         return self._run(self._inner.delete_replica(uid, timeout))
 
+    def instances(self, model: str | None = None, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Status records of models and replicas. Raises NoSupervisor."""
+        return self._run(self._inner.instances(model, timeout=timeout))
+
+    def events(
+        self,
+        model: str | None = None,
+        *,
+        since: tuple[int, int] | None = None,
+        timeout: float = 5.0,
+    ) -> dict[str, Any]:
+        """The last events, and a cursor for the next question. Raises NoSupervisor."""
+        return self._run(self._inner.events(model, since=since, timeout=timeout))
+
+    def progress(self, request: str | None = None, *, timeout: float = 5.0) -> list[dict[str, Any]]:
+        """How far requests are. Raises NoSupervisor."""
+        return self._run(self._inner.progress(request, timeout=timeout))
+
+    def cache(self, model: str | None = None, *, timeout: float = 5.0) -> list[dict[str, Any]]:
+        """Which worker has which version of a model at hand. Raises NoSupervisor."""
+        return self._run(self._inner.cache(model, timeout=timeout))
+
     def forget_worker(self, worker: str, timeout: float = 5.0) -> None:
         """Remove a silent worker before its time. Raises ConfigError, NoSupervisor."""
         self._run(self._inner.forget_worker(worker, timeout))

@@ -19,7 +19,9 @@ from zrecover.errors import LifecycleError
 from zrecover.model import Replica
 from zrecover.runtime import discovery, supervisor, worker
 from zrecover.runtime.handlers import Handler
+from zrecover.runtime.keeping import ServiceViews
 from zrecover.runtime.reporting import Observer
+from zrecover.runtime.telling import Caches, Events, Progress
 
 __all__ = ["DiscoveryService", "Hosted", "Supervisor", "Worker"]
 
@@ -228,6 +230,11 @@ class Supervisor(Hosted[supervisor.Supervisor]):
         """True while the I/O thread goes round."""
         return self._inner.healthy
 
+    @property
+    def services(self) -> ServiceViews:
+        """What the services know."""
+        return self._inner.services
+
     def wait_discovery(self, timeout: float | None = None) -> None:
         """Wait until discovery has answered. Raises NoSupervisor."""
         self._run(self._inner.wait_discovery(timeout))
@@ -328,6 +335,21 @@ class Worker(Hosted[worker.Worker]):
     def healthy(self) -> bool:
         """True while the I/O thread goes round."""
         return self._inner.healthy
+
+    @property
+    def events(self) -> Events:
+        """Takes what happens to its models."""
+        return self._inner.events
+
+    @property
+    def progress(self) -> Progress:
+        """Takes how far a request is."""
+        return self._inner.progress
+
+    @property
+    def cache(self) -> Caches:
+        """Takes what is at hand."""
+        return self._inner.cache
 
     def serve(self, replica: Replica, handler: Handler, *, inline: bool = False) -> None:
         """Serve `replica`. Raises ConfigError, InvalidReplica."""

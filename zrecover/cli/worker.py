@@ -112,9 +112,9 @@ def _one_by_one(factory: Callable[..., Any]) -> Callable[..., Any]:
     """Nothing that loads a model has to expect another one loading beside it."""
 
     @functools.wraps(factory)
-    def in_turn(*args: Any) -> Any:
+    def in_turn(*args: Any, **options: Any) -> Any:
         with _turn:
-            return factory(*args)
+            return factory(*args, **options)
 
     return in_turn
 

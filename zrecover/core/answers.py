@@ -27,7 +27,8 @@ def answer_to(
         case "explain":
             return {}, "say what to explain: a replica's uid or a worker's id"
         case _:
-            return {}, f"no query {query.what!r}; there are: status, explain, instances, events, progress, cache"
+            known = "status, explain, instances, events, progress, cache"
+            return {}, f"no query {query.what!r}; there are: {known}"
 
 
 def _explain(target: str, view: View, evidence: Evidence, now: float) -> tuple[dict[str, Any], str]:

@@ -6,8 +6,7 @@ import asyncio
 import os
 import random
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -21,9 +20,11 @@ from zrecover.core.inputs import Freshen
 from zrecover.core.link import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.errors import ConfigError, LifecycleError, NoSupervisor, Recovering
-from zrecover.ids import check_name
+from zrecover.ids import Cursor, check_name
 from zrecover.runtime.calling import CallPool
 from zrecover.runtime.declaring import endpoints_of
+from zrecover.runtime.following import follow
+from zrecover.runtime.known import Known, Source
 from zrecover.runtime.linking import Connector
 from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.party import Party
@@ -34,18 +35,6 @@ from zrecover.wire.messages import Result, RouteRow
 __all__ = ["Client"]
 
 _ASK_AGAIN = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The routes as the I/O thread last handed them over."""
-
-    rows: Mapping[str, tuple[RouteRow, ...]] = field(default_factory=dict)
-    state: RoutesState = RoutesState.EMPTY
-    linked: bool = False
-    boot: str = ""
-    epoch: int = 0
-    fresh_at: float = float("-inf")
 
 
 class Client:
@@ -84,12 +73,12 @@ class Client:
         self._core: ClientCore | None = None
         self._node: CoreNode | None = None
         self._pool: CallPool | None = None
-        self._known = _Known()
+        self._known = Known()
         self._key: object = None
         self._told: object = None
         self._results: dict[int, list[Result]] = {}
         self._nonce = 0
-        self.source: RouteSource = _Source(self)
+        self.source: RouteSource = Source(lambda: self._known, self._freshen, self._explain)
         """The routes as calls see them."""
         self.on_routes: Callable[[], None] | None = None
         """Called in the event loop when routes, or what they are worth, have changed."""
@@ -218,6 +207,59 @@ class Client:
         """
         return await self._ask(lambda core, nonce: core.query("explain", nonce, target), timeout)
 
+    async def instances(self, model: str | None = None, *, timeout: float = 5.0) -> dict[str, Any]:
+        """Status records: `instances` of models, their `replicas`, and who is `unrecorded`, why.
+
+        Raises NoSupervisor after `timeout` seconds, as all these questions do.
+        """
+        return await self._ask(lambda core, nonce: core.query("instances", nonce, model), timeout)
+
+    async def events(
+        self,
+        model: str | None = None,
+        *,
+        since: tuple[int, int] | None = None,
+        timeout: float = 5.0,
+    ) -> dict[str, Any]:
+        """The last `events` of one model or of all, oldest first, and a `cursor`.
+
+        With `since`, the cursor of an earlier answer: only those that have come after it, unless
+        another supervisor leads by now; then all. See `follow_events`.
+        """
+        cursor = None if since is None else Cursor(*since)
+        return await self._ask(
+            lambda core, nonce: core.query("events", nonce, model, cursor), timeout
+        )
+
+    def follow_events(
+        self, model: str | None = None, *, every: float = 0.3
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Each event once, as it comes, whichever supervisor leads; asks `every` so many seconds.
+
+        Raises NoSupervisor only if nobody answers the first question.
+        """
+        return follow(
+            lambda since, timeout: self.events(model, since=since, timeout=timeout), every=every
+        )
+
+    async def progress(
+        self, request: str | None = None, *, timeout: float = 5.0
+    ) -> list[dict[str, Any]]:
+        """How far one request or all are, as the workers say; finished ones for a minute."""
+        answer = await self._ask(
+            lambda core, nonce: core.query("progress", nonce, request), timeout
+        )
+        rows: list[dict[str, Any]] = answer["progress"]
+        return rows
+
+    async def cache(
+        self, model: str | None = None, *, timeout: float = 5.0
+    ) -> list[dict[str, Any]]:
+        """Which worker has which version of one model, or of all, at hand."""
+        answer = await self._ask(lambda core, nonce: core.query("cache", nonce, model), timeout)
+        rows: list[dict[str, Any]] = answer["cache"]
+        return rows
+
     async def stop_replica(self, uid: str, timeout: float = 5.0) -> None:
         """Have a replica stopped; it is told to its workers once the supervisor serves.
 
@@ -306,7 +348,7 @@ class Client:
             self._key = key
             fresh = True
             book = core.book
-            self._known = _Known(
+            self._known = Known(
                 rows={model: book.rows(model) for model in book.models},
                 state=book.state,
                 linked=linked,
@@ -331,37 +373,3 @@ class Client:
             self._pool.routes_changed()
         if self.on_routes is not None:
             self.on_routes()
-
-
-class _Source:
-    """The routes as calls see them, in the caller's thread."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def rows(self, model: str) -> tuple[RouteRow, ...]:
-        """All that is known of the model."""
-        return self._client._known.rows.get(model, ())
-
-    @property
-    def status(self) -> RouteStatus:
-        """What the rows are worth now."""
-        known = self._client._known
-        if not known.linked:
-            return RouteStatus.NO_SUPERVISOR
-        if known.state is RoutesState.COMPLETE:
-            return RouteStatus.COMPLETE
-        return RouteStatus.RECOVERING
-
-    @property
-    def fresh_at(self) -> float:
-        """The rows and the status are not older than this time."""
-        return self._client._known.fresh_at
-
-    def freshen(self) -> None:
-        """Have them brought up to date."""
-        self._client._freshen()
-
-    def explain(self) -> str:
-        """Why they are not complete."""
-        return self._client._explain()

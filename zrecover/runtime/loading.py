@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import threading
 from collections.abc import Callable
@@ -11,7 +12,18 @@ from typing import Any
 
 from zrecover.model import Replica
 
-__all__ = ["in_thread", "make_handler"]
+__all__ = ["in_thread", "make_handler", "with_progress"]
+
+
+def with_progress(factory: Callable[..., Any], progress: Callable[..., None]) -> Callable[..., Any]:
+    """The factory, given `progress` if it has a keyword argument of that name."""
+    try:
+        wanted = inspect.signature(factory).parameters.get("progress")
+    except (TypeError, ValueError):
+        return factory
+    if wanted is None or wanted.kind is not inspect.Parameter.KEYWORD_ONLY:
+        return factory
+    return functools.partial(factory, progress=progress)
 
 
 def make_handler(factory: Callable[..., Any], replica: Replica) -> Any:

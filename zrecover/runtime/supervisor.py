@@ -30,6 +30,7 @@ from zrecover.hooks import PluginRow, Plugins
 from zrecover.ids import check_name
 from zrecover.runtime.deciding import Deciding
 from zrecover.runtime.discovery import open_discovery
+from zrecover.runtime.keeping import KeptServices, ServiceViews
 from zrecover.runtime.linking import Connector
 from zrecover.runtime.listening import Listener
 from zrecover.runtime.nodes import CoreNode
@@ -127,6 +128,9 @@ class Supervisor:
         self._core: SupervisorCore | None = None
         self._node: CoreNode | None = None
         self._view = View(boot=self.boot)
+        self._kept = KeptServices()
+        self.services = ServiceViews(lambda: self._view, self._kept)
+        """What the services know: status records, events, caches, progress."""
         self._key: object = None
         self._published = self._cost = 0.0
 
@@ -186,6 +190,7 @@ class Supervisor:
             expect_workers=self._expect,
             intent=Intent(orphans=self._policy[0], losers=self._policy[1]),
             journal=self._state_dir is not None,
+            keeper=self._kept,
         )
         node = CoreNode(
             core,

@@ -31,11 +31,13 @@ from zrecover.runtime.declaring import endpoints_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.holdings import Holdings
 from zrecover.runtime.linking import Connector
+from zrecover.runtime.loading import with_progress
 from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.obeying import Obeying
 from zrecover.runtime.party import Party, advertised
 from zrecover.runtime.reporting import Observer
 from zrecover.runtime.serving import RequestServer
+from zrecover.runtime.telling import Caches, Events, Progress, Telling
 from zrecover.wire.codec import TO_WORKER
 
 __all__ = ["Worker"]
@@ -113,6 +115,7 @@ class Worker:
         self._core: WorkerCore | None = None
         self._node: CoreNode | None = None
         self._holdings: Holdings | None = None
+        self._telling = Telling(self._party)
         self._seen = 0.0
         self._was_busy = False
         self._beacon: asyncio.TimerHandle | None = None
@@ -171,6 +174,7 @@ class Worker:
         holdings.node = node
         node.carriers.append(Obeying(party, node, drain=holdings.stand_down, stop=holdings.stop))
         self._core, self._node = core, node
+        self._telling.node = node
         node.connector = Connector(
             io, node, TO_WORKER, node.feed, party.timing, insecure=self._insecure
         )
@@ -203,9 +207,12 @@ class Worker:
         """Serve `replica` with the handler that `factory(replica)` or `factory()` returns.
 
         The factory runs in a thread; meanwhile the replica is known as LOADING. What it raises
-        comes out of here, and the replica is withdrawn.
+        comes out of here, and the replica is withdrawn. A factory with a keyword-only argument
+        `progress` is given a function for it: `progress(fraction, info="", details=None)`.
         """
-        await self._open_holdings.load(replica, factory, inline=inline)
+        holdings = self._open_holdings
+        with self._telling.launch(replica) as progress:
+            await holdings.load(replica, with_progress(factory, progress), inline=inline)
 
     async def unserve(self, uid: str, shard: int = 0) -> None:
         """Hold it no longer; what runs is finished. Nothing happens if it is not held."""
@@ -234,6 +241,23 @@ class Worker:
         if self._holdings is None or self._party.closed:
             raise LifecycleError("the worker is not open; use it in `async with`")
         return self._holdings
+
+    # --- what it tells beside ---
+
+    @property
+    def events(self) -> Events:
+        """Takes what happens to its models: `worker.events.add(model, text)`."""
+        return self._telling.events
+
+    @property
+    def progress(self) -> Progress:
+        """Takes how far a request is: `worker.progress.set(request, fraction)`."""
+        return self._telling.progress
+
+    @property
+    def cache(self) -> Caches:
+        """Takes what is at hand: `worker.cache.set(model, version)`."""
+        return self._telling.caches
 
     # --- who leads ---
 

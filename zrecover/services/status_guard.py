@@ -69,9 +69,7 @@ class StatusGuard:
         }
 
 
-def _instance(
-    name: str, records: list[tuple[ReplicaView, str]], desired: int | None
-) -> Instance:
+def _instance(name: str, records: list[tuple[ReplicaView, str]], desired: int | None) -> Instance:
     alive = [replica for replica, down in records if not down]
     every = [replica for replica, _ in records]
     up = {r.uid for r in alive}
