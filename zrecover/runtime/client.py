@@ -232,15 +232,14 @@ class Client:
         )
 
     def follow_events(
-        self, model: str | None = None, *, every: float = 0.3
+        self, model: str | None = None, *, every: float = 0.3, timeout: float = 5.0
     ) -> AsyncIterator[dict[str, Any]]:
         """Each event once, as it comes, whichever supervisor leads; asks `every` so many seconds.
 
-        Raises NoSupervisor only if nobody answers the first question.
+        Raises NoSupervisor if nobody answers the first question within `timeout` seconds, and
+        not afterwards: it goes on when somebody leads again.
         """
-        return follow(
-            lambda since, timeout: self.events(model, since=since, timeout=timeout), every=every
-        )
+        return follow(lambda since: self.events(model, since=since, timeout=timeout), every=every)
 
     async def progress(
         self, request: str | None = None, *, timeout: float = 5.0

@@ -16,10 +16,9 @@ from zrecover.errors import NoSupervisor
 __all__ = ["follow"]
 
 _SEEN = 100_000
-_PATIENCE = 5.0
 
-Ask = Callable[[tuple[int, int] | None, float], Awaitable[dict[str, Any]]]
-"""Gives the events after a cursor, within some seconds, or raises NoSupervisor."""
+Ask = Callable[[tuple[int, int] | None], Awaitable[dict[str, Any]]]
+"""Gives the events after a cursor, or raises NoSupervisor."""
 
 
 async def follow(ask: Ask, *, every: float) -> AsyncIterator[dict[str, Any]]:
@@ -32,7 +31,7 @@ async def follow(ask: Ask, *, every: float) -> AsyncIterator[dict[str, Any]]:
     cursor: tuple[int, int] | None = None
     while True:
         try:
-            answer = await ask(cursor, _PATIENCE)
+            answer = await ask(cursor)
         except NoSupervisor:
             if cursor is None:
                 raise
