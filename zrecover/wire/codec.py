@@ -85,7 +85,10 @@ def encode_claim(claim: m.Claim) -> msgspec.Raw:
 
     Raises BadMessage where they would be refused by the other side.
     """
-    raw = msgspec.Raw(_encoder.encode(claim))
+    try:
+        raw = msgspec.Raw(_encoder.encode(claim))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadMessage(f"cannot be encoded: {error}"[: LIMITS.reason]) from None
     decode_claim(raw)
     return raw
 
