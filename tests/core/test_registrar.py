@@ -187,6 +187,19 @@ def test_S07_S08_verdicts_that_are_less_than_full_are_told_with_their_reasons() 
     assert [(s.uid, s.worker) for s in desk.view.recovery.skipped] == [("x-rep0", "w")]
 
 
+def test_S08_after_a_change_only_the_verdicts_that_it_changed_are_told() -> None:
+    desk = Desk().hear("p", register("w", claim("m-rep0")))
+    desk.hear("p", change(desk, "w", claim("m-rep1"), claim("x-rep0", kind="xavier")))
+    (told,) = desk.to("p", m.Verdicts)
+    assert (told.session, told.seq) == (desk.session("w"), 2)
+    assert [(row.uid, row.verdict) for row in told.verdicts] == [("x-rep0", Verdict.REFUSE)]
+    desk.hear("p", change(desk, "w", claim("x-rep0", kind="xavier", state=ReplicaState.LOADING)))
+    assert desk.to("p", m.Verdicts) == []
+    desk.hear("p", change(desk, "w", claim("x-rep0"), claim("m-rep1")))
+    (told,) = desk.to("p", m.Verdicts)
+    assert [(row.uid, row.verdict) for row in told.verdicts] == [("x-rep0", Verdict.FULL)]
+
+
 def test_P03_many_verdicts_are_told_in_messages_that_fit_a_frame() -> None:
     model = "模" * 190
     claims = [claim(f"{model}-rep{n}", kind="型" * 199) for n in range(120)]

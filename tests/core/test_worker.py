@@ -12,7 +12,7 @@ from tests.core.driving import claim
 from zrecover.config import Limits, Timing
 from zrecover.core import inputs as on
 from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Send
-from zrecover.core.events import LinkLost, WorkerFenced
+from zrecover.core.events import ClaimJudged, LinkLost, WorkerFenced
 from zrecover.core.link import LinkState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.errors import InvalidReplica
@@ -327,6 +327,48 @@ def test_H05_verdicts_are_kept_with_their_reasons() -> None:
     bench.hear(m.Verdicts(Session(100, 99), 100, "a", 0, ()))
     assert bench.core.verdicts == {("m-rep0", 0): row, ("m-rep1", 0): more}
     assert bench.core.dropped == 1
+
+
+def judged(bench: Bench) -> list[ClaimJudged]:
+    events = [effect.event for effect in bench.out if isinstance(effect, Emit)]
+    return [event for event in events if isinstance(event, ClaimJudged)]
+
+
+def test_S08_each_verdict_below_FULL_is_told_once_a_registration() -> None:
+    row = m.VerdictRow(uid="x-rep0", verdict=Verdict.REFUSE, reason="died with it", plugin="xavier")
+    bench = Bench().give(on.Start()).connect()
+    bench.hear(bench.registered(verdicts=(row,)))
+    (told,) = judged(bench)
+    assert str(told) == "x-rep0, of worker w: verdict REFUSE by xavier: died with it"
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (row,)))
+    assert judged(bench) == []
+    bench.give(on.LinkDown(1, "disconnected")).connect("b", epoch=101)
+    bench.hear(bench.registered(boot="b", epoch=101, verdicts=(row,)))
+    assert judged(bench) == [told]
+
+
+def test_S08_a_verdict_that_has_changed_is_told() -> None:
+    bench = Bench().open()
+    held = m.VerdictRow(uid="s-rep0", shard=1, verdict=Verdict.HOLD, reason="not yet")
+    full = m.VerdictRow(uid="s-rep0", shard=1, verdict=Verdict.FULL, reason="")
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (full,)))
+    assert judged(bench) == []
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (held,)))
+    assert [str(e) for e in judged(bench)] == [
+        "s-rep0, shard 1, of worker w: verdict HOLD: not yet"
+    ]
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (full,)))
+    assert [e.verdict for e in judged(bench)] == ["FULL"]
+    assert bench.core.verdicts == {}
+
+
+def test_a_verdict_goes_with_what_it_is_on() -> None:
+    bench = Bench()
+    bench.give(on.Declared(claim("m-rep0"))).open()
+    row = m.VerdictRow(uid="m-rep0", verdict=Verdict.ROUTES, reason="sharded")
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (row,)))
+    bench.give(on.Withdrawn("m-rep0", 0))
+    assert bench.core.verdicts == {}
 
 
 def test_V07_a_change_of_state_is_a_change_of_the_inventory() -> None:

@@ -18,7 +18,7 @@ from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
-from zrecover.core.welcome import Pace, acknowledge, welcome
+from zrecover.core.welcome import Pace, acknowledge, judged, verdicts_on, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
 from zrecover.model import Decision, Verdict, WorkerState
@@ -299,11 +299,8 @@ class Registrar:
         record.busy_for = beat.busy_for
         if beat.seq == record.seq and beat.digest != record.digest:
             out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
-        self._ack(record, beat.beat, out)
+        out.append(acknowledge(record, beat.beat, self.pace))
         return record if back else None
-
-    def _ack(self, record: WorkerRecord, beat: int, out: list[Effect]) -> None:
-        out.append(acknowledge(record, beat, self.pace))
 
     def change(
         self, peer: Hashable, change: m.InventoryChange, now: float, out: list[Effect]
@@ -314,7 +311,7 @@ class Registrar:
             return
         self._hear(record, now)
         if change.seq <= record.seq:
-            self._ack(record, 0, out)
+            out.append(acknowledge(record, 0, self.pace))
             return
         if record.worker in self._pending:
             return  # it is repeated until it is acknowledged
@@ -339,12 +336,14 @@ class Registrar:
             self.stale += 1
             return
         admitted = pending.admitted
+        before = verdicts_on(record, admitted.claims)
         changed = zip(admitted.claims, admitted.digests, decisions, strict=True)
         self.touched += self._registry.change(record, changed, change.removed, change.seq)
         if record.digest != change.digest:
             out.append(Reply(record.peer, m.Resync(record.session, self.epoch, self._boot)))
             return
-        self._ack(record, 0, out)
+        out += judged(record, before, self.pace, self._limits)
+        out.append(acknowledge(record, 0, self.pace))
 
     def goodbye(self, peer: Hashable, bye: m.Goodbye, now: float, out: list[Effect]) -> None:
         """A worker stops on purpose: it is gone from the view at once."""
