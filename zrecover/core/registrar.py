@@ -31,15 +31,24 @@ _PATIENCE = 10.0
 
 
 @dataclass(slots=True)
-class _Pending:
-    """A replay or change whose verdicts are awaited; only the newest of a worker counts."""
+class _Replay:
+    """A registration whose verdicts are awaited; only the newest of a worker counts."""
 
-    ticket: int
     peer: Hashable
-    head: m.Register | m.InventoryChange
+    head: m.Register
     admitted: Admitted
-    record: WorkerRecord | None
-    """The record that a change is of; None for a registration."""
+    ticket: int = 0
+
+
+@dataclass(slots=True)
+class _Change:
+    """A change whose verdicts are awaited. It falls with the record, and with a new replay."""
+
+    peer: Hashable
+    head: m.InventoryChange
+    admitted: Admitted
+    record: WorkerRecord
+    ticket: int = 0
 
 
 class Registrar:
@@ -65,7 +74,7 @@ class Registrar:
         self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
         self._registry, self._liveness, self._evidence = registry, liveness, evidence
         self._intake = Intake(_PATIENCE, limits)
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _Replay | _Change] = {}
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
         self._ticket = self._sessions = 0
@@ -144,7 +153,7 @@ class Registrar:
         if admitted.digest != part.digest:
             self.reject(peer, "digest", "the claims do not match their digest", out)
             return
-        self._decide(part.worker, peer, part, admitted, None, out)
+        self._decide(part.worker, _Replay(peer, part, admitted), out)
 
     def _fenced(
         self, peer: Hashable, part: m.Register, record: WorkerRecord, out: list[Effect]
@@ -172,7 +181,7 @@ class Registrar:
     def _older_than_pending(self, part: m.Register) -> bool:
         """True where verdicts on something newer of the same worker are awaited."""
         pending = self._pending.get(part.worker)
-        if pending is None or not isinstance(pending.head, m.Register):
+        if not isinstance(pending, _Replay):
             return False
         head = pending.head
         return (part.incarnation, part.seq, part.attempt) < (
@@ -181,22 +190,18 @@ class Registrar:
             head.attempt,
         )
 
-    def _decide(
-        self,
-        worker: str,
-        peer: Hashable,
-        head: m.Register | m.InventoryChange,
-        admitted: Admitted,
-        record: WorkerRecord | None,
-        out: list[Effect],
-    ) -> None:
+    def _decide(self, worker: str, pending: _Replay | _Change, out: list[Effect]) -> None:
         self._ticket += 1
-        before = self._pending.get(worker)
-        if before is not None:
-            self._tickets.pop(before.ticket, None)
-        self._pending[worker] = _Pending(self._ticket, peer, head, admitted, record)
-        self._tickets[self._ticket] = worker
-        out.append(Decide(self._ticket, worker, admitted.claims))
+        self._forget_pending(worker)
+        pending.ticket = self._ticket
+        self._pending[worker] = pending
+        self._tickets[pending.ticket] = worker
+        out.append(Decide(pending.ticket, worker, pending.admitted.claims))
+
+    def _forget_pending(self, worker: str) -> None:
+        pending = self._pending.pop(worker, None)
+        if pending is not None:
+            del self._tickets[pending.ticket]
 
     def decided(
         self, ticket: int, decisions: tuple[Decision, ...], now: float, out: list[Effect]
@@ -217,22 +222,20 @@ class Registrar:
             self._evidence.decided(now, worker, claim, decision)
             if decision.verdict < Verdict.ROUTES:
                 out.append(Emit(ClaimRefused(worker, claim.uid, decision.reason)))
-        if isinstance(pending.head, m.Register):
-            self._accept(pending, pending.head, decisions, now, out)
+        if isinstance(pending, _Replay):
+            self._accept(pending, decisions, now, out)
         else:
-            self._apply(pending, pending.head, decisions, now, out)
+            self._apply(pending, decisions, out)
 
     def _accept(
         self,
-        pending: _Pending,
-        head: m.Register,
+        pending: _Replay,
         decisions: tuple[Decision, ...],
         now: float,
         out: list[Effect],
     ) -> None:
+        head = pending.head
         old = self._registry.workers.get(head.worker)
-        if old is not None and self._fenced(pending.peer, head, old, out):
-            return
         again = old is not None and (old.incarnation, old.attempt) == (
             head.incarnation,
             head.attempt,
@@ -321,21 +324,10 @@ class Registrar:
         if change.base != record.seq or admitted.refused or record.refused or many:
             out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
             return
-        self._decide(record.worker, peer, change, admitted, record, out)
+        self._decide(record.worker, _Change(peer, change, admitted, record), out)
 
-    def _apply(
-        self,
-        pending: _Pending,
-        change: m.InventoryChange,
-        decisions: tuple[Decision, ...],
-        now: float,
-        out: list[Effect],
-    ) -> None:
-        record = pending.record
-        if record is None or self._registry.sessions.get(change.session) is not record:
-            self.stale += 1
-            return
-        admitted = pending.admitted
+    def _apply(self, pending: _Change, decisions: tuple[Decision, ...], out: list[Effect]) -> None:
+        record, change, admitted = pending.record, pending.head, pending.admitted
         before = verdicts_on(record, admitted.claims)
         changed = zip(admitted.claims, admitted.digests, decisions, strict=True)
         self.touched += self._registry.change(record, changed, change.removed, change.seq)
@@ -350,7 +342,7 @@ class Registrar:
         self._intake.forget(peer)
         pending = self._pending.get(bye.worker or "")
         if pending is not None and pending.peer == peer:
-            self._tickets.pop(self._pending.pop(bye.worker or "").ticket, None)
+            self._forget_pending(bye.worker or "")
         record = self._registry.sessions.get(bye.session)
         if record is None and bye.worker is not None:
             record = self._registry.workers.get(bye.worker)  # it was not told its session yet
@@ -363,18 +355,14 @@ class Registrar:
     # --- ends ---
 
     def remove(self, worker: str, why: str, now: float) -> None:
-        """Forget a worker that left or is lost; `why` is told to those who ask."""
-        record = self._registry.workers.get(worker)
-        if record is None:
-            return
+        """Forget a registered worker; `why` is told to those who ask."""
+        record = self._registry.workers[worker]
         self._evidence.worker(worker, now, "{}", why)
         for key in record.claims:
             self._evidence.note(key.uid, now, "worker {} {}", worker, why)
         self._peers.pop(record.peer, None)
-        pending = self._pending.get(worker)
-        if pending is not None and pending.record is record:
-            del self._pending[worker]
-            self._tickets.pop(pending.ticket, None)
+        if isinstance(self._pending.get(worker), _Change):
+            self._forget_pending(worker)
         self._liveness.forget(worker)
         self.touched += self._registry.remove(worker)
 

@@ -133,10 +133,8 @@ class Registry:
         return self._judge(touched)
 
     def remove(self, worker: str) -> list[str]:
-        """Forget a worker and all it claimed; the uids that this concerns."""
-        record = self.workers.pop(worker, None)
-        if record is None:
-            return []
+        """Forget a registered worker and all it claimed; the uids that this concerns."""
+        record = self.workers.pop(worker)
         self.revision += 1
         self.sessions.pop(record.session, None)
         return self._reindex(record, None)
@@ -173,13 +171,11 @@ class Registry:
 
     # --- reading ---
 
-    def model(self, name: str) -> ModelView | None:
-        """One model with its replicas in order, None if nobody claims any."""
-        uids = self._models.get(name)
-        if uids is None:
-            return None
+    def model(self, name: str) -> ModelView:
+        """One model that somebody claims, with its replicas in order."""
         view = self._model_views.get(name)
         if view is None:
+            uids = self._models[name]
             replicas = sorted((self.replicas[uid] for uid in uids), key=lambda r: r.index)
             desired = [r.desired for r in replicas if r.desired is not None]
             view = ModelView(name, tuple(replicas), max(desired, default=None))
@@ -189,9 +185,7 @@ class Registry:
     def models(self) -> Iterator[ModelView]:
         """All models, by name."""
         for name in sorted(self._models):
-            model = self.model(name)
-            if model is not None:
-                yield model
+            yield self.model(name)
 
     def worker_views(self) -> dict[str, WorkerView]:
         """All registered workers as last heard, by id."""
@@ -273,8 +267,8 @@ class Registry:
                 self.replicas[uid] = after
                 self._models.setdefault(after.model, {})[uid] = None
                 self._model_views.pop(after.model, None)
-            elif before is not None:
-                del self.replicas[uid]
+            else:
+                before = self.replicas.pop(uid)
                 uids_of = self._models[before.model]
                 del uids_of[uid]
                 self._model_views.pop(before.model, None)

@@ -200,11 +200,11 @@ class SupervisorCore:
             case m.Challenge(cluster=self._cluster, boot=self._boot):
                 out += self.reign.announce(now, challenge=message.nonce)
             case m.Superseded(cluster=self._cluster, boot=self._boot):
-                if self._move(SupervisorInput.OVERTAKEN):
-                    self.leader = message.leader
-                    event = SupervisorSuperseded(self._boot, message.leader, message.epoch)
-                    out.append(Emit(event))
-                    out += self.reign.end(withdraw=False)
+                self._move(SupervisorInput.OVERTAKEN)
+                self.leader = message.leader
+                event = SupervisorSuperseded(self._boot, message.leader, message.epoch)
+                out.append(Emit(event))
+                out += self.reign.end(withdraw=False)
             case m.Rejected():
                 self.reign.why = f"discovery rejects it ({message.code}): {message.reason}"
             case _:
