@@ -124,6 +124,16 @@ def test_a_new_reign_has_everything_rebuilt_anew() -> None:
     assert bench.rebuilt(state={"reign": 2}).replica.coordination == {"reign": 2}
 
 
+def test_an_answer_after_the_reign_is_over_changes_nothing() -> None:
+    bench = Bench().shard(0).shard(1)
+    bench.desk.discovery(m.Standby("prod", "me", "other", 1500))
+    bench.rebuilt(state={"late": True})
+    assert bench.desk.core.registry.replicas == {}
+    bench.desk.lead(1600)
+    bench.shard(0, attempt=2).shard(1, attempt=2)
+    assert bench.rebuilt(state={"reign": 2}).replica.coordination == {"reign": 2}
+
+
 def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
     bench = Bench().shard(0).shard(1).rebuilt()
     before = bench.replica

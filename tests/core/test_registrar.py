@@ -483,6 +483,30 @@ def test_L14_a_goodbye_is_gone_from_the_view_at_once() -> None:
     desk.sound()
 
 
+def test_L14_a_goodbye_ends_a_registration_that_is_under_way() -> None:
+    desk = Desk()
+    desk.decides = False
+    desk.hear("p", register("w", claim()))
+    (ask,) = desk.undecided
+    desk.hear("q", m.Goodbye(Session(0, 0), "not mine", "w", 5))
+    desk.sound()
+    assert desk.core.registrar._pending, "only its own peer ends it"
+    desk.hear("p", m.Goodbye(Session(0, 0), "bye", "w", 5))
+    assert desk.give(on.Decided(ask.ticket, (FULL,))).out == []
+    assert desk.view.workers == {}
+    desk.sound()
+
+
+def test_L14_a_worker_that_was_not_told_its_session_yet_may_leave_too() -> None:
+    desk = Desk().hear("p", register("w", claim()))
+    desk.hear("q", m.Goodbye(Session(0, 0), "not mine", "w", 5))
+    assert list(desk.view.workers) == ["w"]
+    desk.hear("p", m.Goodbye(Session(0, 0), "bye", "w", 5))
+    assert desk.told(WorkerLeft) == [WorkerLeft("w", "bye")]
+    assert desk.view.workers == {}
+    desk.sound()
+
+
 def test_a_new_epoch_ends_all_sessions_and_all_that_is_under_way() -> None:
     desk = Desk().hear("p", register("w", claim()))
     old = desk.session("w")

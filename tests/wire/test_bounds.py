@@ -67,7 +67,7 @@ def depth_of(value: Any) -> int:
     return 1 + max(map(depth_of, inner))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(0, 6))
 def test_P03_what_a_real_encoder_writes_passes_unless_it_is_too_deep(seed: int, depth: int) -> None:
     value = a_map(seed)
@@ -77,7 +77,7 @@ def test_P03_what_a_real_encoder_writes_passes_unless_it_is_too_deep(seed: int, 
     assert good(data, depth) == (few and depth_of(value) <= depth)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(0, 10**6), st.binary(min_size=1, max_size=5))
 def test_P01_what_is_cut_or_trailed_by_something_is_refused(
     seed: int, cut: int, more: bytes
@@ -94,7 +94,7 @@ def items_of(value: Any) -> int:
     return 1 + sum(map(items_of, value)) if isinstance(value, list) else 1
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60), st.booleans())
 def test_P01_any_bytes_that_pass_are_one_map_for_a_real_decoder(data: bytes, map_: bool) -> None:
     data = b"\x81\xa1a" + data if map_ else data

@@ -73,7 +73,7 @@ def refusal(codec: Codec[Any], frame: bytes) -> str:
 
 @pytest.mark.parametrize("kind", KINDS, ids=tag_of)
 def test_every_message_comes_back_as_it_was(kind: type[m.Message]) -> None:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(values_of(kind))
     def check(message: m.Message) -> None:
         frame = encode(message)
@@ -208,7 +208,7 @@ def test_P05_an_unknown_field_is_ignored_however_it_looks() -> None:
 # --- P01: any bytes ---
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(CODECS), st.binary(max_size=200))
 def test_P01_any_bytes_are_a_message_or_a_bad_one(codec: Codec[Any], frame: bytes) -> None:
     try:
@@ -217,7 +217,7 @@ def test_P01_any_bytes_are_a_message_or_a_bad_one(codec: Codec[Any], frame: byte
         assert str(error)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(KINDS),
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
