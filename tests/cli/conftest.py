@@ -12,10 +12,13 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner, Result
 
+import zrecover
+from tests.cli.played import Played
 from tests.cli.processes import FACTORIES, Process
 from zrecover.cli.app import app
 
 Run = Callable[..., Result]
+Play = Callable[..., list[tuple[Any, ...]]]
 ANY: Final = "tcp://127.0.0.1:*"
 
 
@@ -39,6 +42,18 @@ def run() -> Run:
         return CliRunner().invoke(app, list(words), input=stdin, env=env)
 
     return run
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    """`play(answer, …)`: what clients are told; gives the list of what they asked."""
+    monkeypatch.setattr(zrecover, "Client", Played)
+
+    def play(*answers: Any) -> list[tuple[Any, ...]]:
+        Played.answers, Played.asked = list(answers), []
+        return Played.asked
+
+    return play
 
 
 class House:

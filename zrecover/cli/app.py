@@ -13,8 +13,12 @@ from zrecover.cli.call import call
 from zrecover.cli.discovery import discovery
 from zrecover.cli.drill import drill
 from zrecover.cli.exits import INTERRUPTED, MEANINGS, ExitCode, as_json, code_of, tell
+from zrecover.cli.explain import explain
 from zrecover.cli.invocation import Invocation
+from zrecover.cli.new_plugin import new_plugin
 from zrecover.cli.output import abandon_stdout, announce
+from zrecover.cli.plugins import plugins
+from zrecover.cli.replicas import replicas
 from zrecover.cli.status import status
 from zrecover.cli.supervisor import supervisor
 from zrecover.cli.worker import worker
@@ -86,7 +90,10 @@ _EXAMPLES = (
 @click.group(
     cls=_App,
     name="zrecover",
-    commands=[discovery, supervisor, worker, status, call, drill],
+    commands=[
+        *(discovery, supervisor, worker, status, replicas, explain),
+        *(call, drill, plugins, new_plugin),
+    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="zrecover", message="%(prog)s %(version)s")

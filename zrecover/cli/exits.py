@@ -24,6 +24,7 @@ __all__ = [
     "MEANINGS",
     "CommandFailed",
     "ExitCode",
+    "NothingKnown",
     "as_json",
     "asking",
     "code_of",
@@ -48,7 +49,7 @@ MEANINGS: Final = {
     ExitCode.FAILED: "failed",
     ExitCode.USAGE: "usage: an option, an endpoint or a file that cannot be used",
     ExitCode.NOBODY: "nobody answers, or no supervisor is announced",
-    ExitCode.NO_MODEL: "no such model",
+    ExitCode.NO_MODEL: "no such model, replica or worker",
     ExitCode.RECOVERING: "still recovering",
 }
 
@@ -58,6 +59,10 @@ INTERRUPTED: Final = 130
 
 class CommandFailed(ZRecoverError):
     """A failure that only the command line knows, such as a factory that raised."""
+
+
+class NothingKnown(CommandFailed):
+    """No replica and no worker is called so."""
 
 
 @contextlib.contextmanager
@@ -78,7 +83,7 @@ def code_of(error: ZRecoverError) -> ExitCode:
             return ExitCode.USAGE
         case NoSupervisor():
             return ExitCode.NOBODY
-        case ModelNotFound():
+        case ModelNotFound() | NothingKnown():
             return ExitCode.NO_MODEL
         case Recovering():
             return ExitCode.RECOVERING

@@ -6,8 +6,11 @@
     id = "gpu-1"
     serve = ["shout-rep0=shout:load"]
 
-A key is the name of an option. What nobody knows is an error: a typing mistake must not look
-like a default.
+    [plugins.xinference]
+    enabled = true
+
+A key is the name of an option, in [plugins.NAME] of a setting of that plugin. What nobody knows
+is an error: a typing mistake must not look like a default.
 """
 
 from __future__ import annotations
@@ -15,13 +18,16 @@ from __future__ import annotations
 import difflib
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from zrecover.cli.options import ENDPOINTS, FILE, SECONDS, Setting
 
-__all__ = ["SettingsError", "defaults_for"]
+__all__ = ["SettingsError", "defaults_for", "plugin_tables"]
+
+_PLUGINS: Final = "plugins"
+"""A command, and the table that has one for each plugin with its settings."""
 
 
 class SettingsError(click.UsageError):
@@ -59,6 +65,19 @@ def defaults_for(ctx: click.Context, exclusive: tuple[tuple[str, ...], ...]) -> 
     return values
 
 
+def plugin_tables() -> dict[str, dict[str, str]]:
+    """The settings of each plugin that the file has a table for, as texts."""
+    own = _read().get(_PLUGINS, {})
+    tables = {name: table for name, table in own.items() if isinstance(table, dict)}
+    return {
+        name: {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in table.items()
+        }
+        for name, table in tables.items()
+    }
+
+
 def _read() -> dict[str, Any]:
     try:
         with Path(FILE).open("rb") as file:
@@ -87,7 +106,9 @@ def _check(table: dict[str, Any], command: click.Command, where: str) -> None:
     for written, value in table.items():
         key = written.replace("-", "_")
         place = f"{where}{written}"
-        if isinstance(value, dict):
+        if isinstance(value, dict) and where == f"{_PLUGINS}.":
+            _check_plugin(value, place)
+        elif isinstance(value, dict):
             if written not in children:
                 raise SettingsError(f"unknown table [{place}]{_near(written, children)}")
             _check(value, children[written], f"{place}.")
@@ -100,6 +121,13 @@ def _check(table: dict[str, Any], command: click.Command, where: str) -> None:
             wanted = [_mismatch(each, value) for each in known[key]]
             if all(wanted):
                 raise SettingsError(f"{place} must be {wanted[-1]}, not {value!r}")
+
+
+def _check_plugin(table: dict[str, Any], where: str) -> None:
+    for key, value in table.items():
+        if not isinstance(value, str | bool | int | float):
+            wanted = "a text, a number, true or false"
+            raise SettingsError(f"{where}.{key} must be {wanted}, not {value!r}")
 
 
 def _settings(command: click.Command) -> dict[str, Setting]:

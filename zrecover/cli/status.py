@@ -59,7 +59,7 @@ def status(
         error = {"error": {"type": "Recovering", "message": why}} if late else {}
         emit(document | error)
     else:
-        from zrecover.cli.tables import show
+        from zrecover.cli.status_tables import show
 
         show(document)
     if late:

@@ -15,6 +15,7 @@ from zrecover.cli.exits import CommandFailed, ExitCode
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import ENDPOINT, SECONDS, setting
 from zrecover.cli.output import announce as say
+from zrecover.cli.plugging import plugin_options, take_plugins
 from zrecover.cli.probe import discovery_answers
 from zrecover.cli.running import Stop
 from zrecover.errors import AddressInUse, NoSupervisor
@@ -39,6 +40,7 @@ _LOOPBACK: Final = "tcp://127.0.0.1:*"
     examples=(
         "zrecover supervisor --endpoint tcp://127.0.0.1:5700 --expect-workers 3",
         "zrecover supervisor --announce tcp://127.0.0.1:5700    # uses `zrecover discovery`",
+        "zrecover supervisor --endpoint tcp://127.0.0.1:5700 --set xinference.enabled=true",
     ),
 )
 @setting(
@@ -74,9 +76,10 @@ _LOOPBACK: Final = "tcp://127.0.0.1:*"
     metavar="SECONDS",
     help="A worker is removed after so much silence.  [default: 16]",
 )
-@click.pass_obj
+@plugin_options
+@click.pass_context
 def supervisor(
-    invocation: Invocation, /, endpoint: str | None, announce: str | None, **options: Any
+    ctx: click.Context, /, endpoint: str | None, announce: str | None, **options: Any
 ) -> int:
     """Lead a cluster, or wait to lead it.
 
@@ -90,7 +93,8 @@ def supervisor(
     """
     if not endpoint and not announce:
         raise click.UsageError("Give --endpoint (host discovery) or --announce (use one).")
-    return asyncio.run(_run(invocation, endpoint, announce, options))
+    options["plugins"] = take_plugins(ctx, options)
+    return asyncio.run(_run(ctx.ensure_object(Invocation), endpoint, announce, options))
 
 
 async def _run(

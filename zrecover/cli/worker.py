@@ -14,9 +14,11 @@ import click
 
 from zrecover.cli.commands import ZGroup
 from zrecover.cli.exits import CommandFailed, ExitCode, asking
+from zrecover.cli.forget import forget
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import ENDPOINT, ENDPOINTS, SECONDS, needed, setting
 from zrecover.cli.output import announce
+from zrecover.cli.plugging import plugin_options, take_plugins
 from zrecover.cli.running import Stop
 from zrecover.cli.serving import SERVE, Serve, find_factory, put_working_directory_first, told
 from zrecover.errors import ZRecoverError
@@ -35,11 +37,13 @@ _ANSWER: Final = 0.5
     cls=ZGroup,
     progress=True,
     invoke_without_command=True,
-    subcommand_metavar="",
+    subcommand_metavar="[forget ID]",
+    commands=[forget],
     examples=(
         "zrecover worker --endpoint tcp://127.0.0.1:5700 --id gpu-1 --serve shout-rep0=shout:load",
         "zrecover worker --endpoint tcp://127.0.0.1:5700 --id gpu-2 \\",
         "    --serve 'big-rep0=models.big:load,n_worker=2,shard=1'",
+        "zrecover worker forget gpu-1 --endpoint tcp://127.0.0.1:5700",
     ),
 )
 @setting("--endpoint", type=ENDPOINTS, metavar="URL", help="Discovery; several with commas.")
@@ -68,6 +72,7 @@ _ANSWER: Final = 0.5
     metavar="SECONDS",
     help="End after so long without a supervisor.  [default: never]",
 )
+@plugin_options
 @click.pass_context
 def worker(
     ctx: click.Context,
@@ -92,6 +97,7 @@ def worker(
     endpoints, name = needed(endpoint, "--endpoint"), needed(worker_id, "--id")
     _check_distinct(serves)
     put_working_directory_first()
+    options["plugins"] = take_plugins(ctx, options)
     factories = [(serve, _one_by_one(find_factory(serve))) for serve in serves]
     with asking(endpoints):
         return asyncio.run(_run(ctx.obj, endpoints, name, factories, options))
