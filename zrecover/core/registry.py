@@ -14,7 +14,7 @@ from zrecover.core.effects import Placed
 from zrecover.core.judge import Candidate, Outcome, judge, to_rebuild
 from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView, WorkerView
 from zrecover.ids import Session
-from zrecover.model import Decision, WorkerState
+from zrecover.model import Decision, Verdict, WorkerState
 from zrecover.wire.messages import Claim, Key, Register
 
 __all__ = ["Registry", "WorkerRecord"]
@@ -206,6 +206,8 @@ class Registry:
         """Replicas that came back by a registration and were accepted."""
         found = []
         for uid, claims in self._claims.items():  # of very many, for each view
+            if self.replicas[uid].verdict < Verdict.ROUTES:  # its group was refused
+                continue
             for candidate in claims.values():
                 if candidate.replayed and candidate.accepted:
                     found.append(uid)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Reply
-from zrecover.core.registry import WorkerRecord
+from zrecover.core.registry import Registry, WorkerRecord
 from zrecover.model import Decision, Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED, agree
 
-__all__ = ["Pace", "acknowledge", "judged", "verdicts_on", "welcome"]
+__all__ = ["group_judged", "Pace", "acknowledge", "judged", "verdicts_on", "welcome"]
 
 _ROWS = 50  # each of them 1,000 characters at most: they fit a frame in any script
 
@@ -77,6 +77,19 @@ def judged(
         and not (now.verdict is Verdict.FULL and (was is None or was.verdict is Verdict.FULL))
     ]
     return _verdicts(record, rows, pace)
+
+
+def group_judged(registry: Registry, uid: str, pace: Pace, limits: Limits = LIMITS) -> list[Reply]:
+    """After a group was rebuilt, or refused: the verdict on it, for each of its workers."""
+    replica = registry.replicas.get(uid)
+    if replica is None or replica.verdict is Verdict.FULL:
+        return []
+    decision = Decision(replica.verdict, replica.reason, replica.plugin)
+    out: list[Reply] = []
+    for shard in replica.shards:
+        record = registry.workers[shard.worker]
+        out += _verdicts(record, [_row(m.Key(uid, shard.shard), decision, limits)], pace)
+    return out
 
 
 def _row(key: m.Key, decision: Decision, limits: Limits) -> m.VerdictRow:
