@@ -22,7 +22,7 @@ from zrecover.core.reign import Candidacy
 from zrecover.core.routes import RouteBook, RoutesState
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.worker import WorkerCore, WorkerIdentity
-from zrecover.hooks import PluginRow, Plugins, Specs, kinds, records
+from zrecover.hooks import PluginRow, Plugins, records
 from zrecover.net import options
 from zrecover.runtime.handlers import RequestContext
 
@@ -91,6 +91,7 @@ _SAMPLES: dict[str, Any] = {
     "roster": 12, "times": 3, "detail": "Too many open files",
     "path": "/var/lib/zrecover/prod.sqlite3.corrupt-1",
     "confidence": "count", "workers": 3, "code": "version", "cluster": "prod",
+    "shard": 1, "verdict": "ROUTES", "plugin": "sharded",
 }  # fmt: skip
 
 
@@ -296,27 +297,6 @@ def _steps(module: Any) -> str:
     return table(("name", "fields", "meaning"), rows)
 
 
-# --- hooks ---
-
-
-def _hooks() -> str:
-    parts = []
-    for name, value in _public(Specs):
-        if name.startswith("zrecover_") and inspect.isfunction(value):
-            parts += [f"### `{name}`", _code(_signature(value, name=name)), prose(value.__doc__)]
-    return "\n\n".join(parts)
-
-
-def _kinds() -> str:
-    rows = [
-        (f"`{kind}`", *columns)
-        for plugin in (kinds.Plain, kinds.Sharded)
-        for kind, columns in plugin.matrix.items()
-    ]
-    rows.append(("any other, unless a plugin knows it", "no", "no", "none", "refused"))
-    return table(("kind", "routes", "status records", "coordination state", "routed"), rows)
-
-
 # --- sockets ---
 
 
@@ -362,8 +342,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "core.effects": partial(_steps, effects),
     **{f"hook.{cls.__name__}": partial(_value, cls) for cls in HOOK_RECORDS},
     "hook.Plugins": partial(_class, Plugins),
-    "hooks.specs": _hooks,
-    "hooks.kinds": _kinds,
     "errors.tree": _tree,
     "errors.table": _errors,
     "defaults.timing": lambda: _defaults(config.Timing()),

@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.driving import claim
@@ -91,6 +91,7 @@ def test_a_replica_that_is_claimed_twice_counts_once() -> None:
     assert [refused.reason for refused in admitted.refused] == ["claimed twice"]
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=20), st.randoms())
 def test_P01_any_bytes_are_admitted_or_refused_and_the_digest_has_no_order(
     frames: list[bytes], rng: Any

@@ -187,3 +187,21 @@ def test_P04_a_supervisor_that_wants_no_pause_between_questions_gets_some() -> N
         asked += len(bench.give(on.Tick(), 0.001).asked())
         bench.hear(msgspec.structs.replace(change(base=1, n=1), interval=0.0))
     assert 1 <= asked <= 12
+
+
+def test_V12_a_complete_book_that_is_not_answered_says_so() -> None:
+    assert Bench().open(row()).core.explain() == "the supervisor has not answered yet"
+
+
+def test_a_silent_worker_can_be_forgotten_through_the_supervisor() -> None:
+    bench = Bench().open()
+    assert bench.core.forget("w", 8) == [Send(1, m.Forget("prod", 8, "w"))]
+    assert Bench().core.forget("w", 8) == []
+
+
+def test_P03_questions_without_an_answer_are_not_kept_for_ever() -> None:
+    bench = Bench().open()
+    for _ in range(200):
+        bench.give(on.Freshen())
+        assert len(bench.asked()) == 1
+    assert len(bench.core._asked) <= 64

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.driving import claim
@@ -37,6 +37,7 @@ def key(claim: Claim) -> Key:
     return Key(claim.uid, claim.shard)
 
 
+@settings(max_examples=50, deadline=None)
 @given(STEPS, st.integers(0, 30))
 def test_S14_what_has_changed_since_any_version_makes_the_newest_of_it(
     steps: list[tuple[str, Claim]], mark: int
@@ -64,6 +65,7 @@ def test_S14_what_has_changed_since_any_version_makes_the_newest_of_it(
     assert state == {key(each): each for each in inventory}
 
 
+@settings(max_examples=50, deadline=None)
 @given(STEPS)
 def test_the_digest_is_that_of_the_claims_in_any_order(steps: list[tuple[str, Claim]]) -> None:
     inventory = Inventory()

@@ -207,7 +207,7 @@ CANDIDATES = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(CANDIDATES, min_size=1, max_size=8, unique_by=lambda c: (c.worker, c.claim.shard)),
     st.randoms(),

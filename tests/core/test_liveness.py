@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zrecover.core.liveness import BRAKE_SHARE, Due, Liveness
@@ -198,6 +198,7 @@ def test_P03_a_worker_that_flaps_for_days_costs_no_memory() -> None:
     assert len(ward.live._valid) == 3
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(

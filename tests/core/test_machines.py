@@ -330,7 +330,7 @@ NODES: dict[str, Callable[[], Node]] = {"worker": worker, "client": client}
 @pytest.mark.parametrize("name", NODES)
 @pytest.mark.parametrize("state", LinkState)
 def test_P01_every_message_in_every_state_of_a_link(state: LinkState, name: str) -> None:
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(SEEDS)
     def check(seed: int) -> None:
         node = NODES[name]().to(state)
@@ -388,7 +388,7 @@ def _other(state: LinkState, input: LinkInput) -> LinkState | None:
 
 @pytest.mark.parametrize("state", SupervisorState)
 def test_P01_every_message_in_every_state_of_a_supervisor(state: SupervisorState) -> None:
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(SEEDS)
     def check(seed: int) -> None:
         desk = supervisor_in(state)

@@ -187,6 +187,19 @@ def test_S07_S08_verdicts_that_are_less_than_full_are_told_with_their_reasons() 
     assert [(s.uid, s.worker) for s in desk.view.recovery.skipped] == [("x-rep0", "w")]
 
 
+def test_S08_after_a_change_only_the_verdicts_that_it_changed_are_told() -> None:
+    desk = Desk().hear("p", register("w", claim("m-rep0")))
+    desk.hear("p", change(desk, "w", claim("m-rep1"), claim("x-rep0", kind="xavier")))
+    (told,) = desk.to("p", m.Verdicts)
+    assert (told.session, told.seq) == (desk.session("w"), 2)
+    assert [(row.uid, row.verdict) for row in told.verdicts] == [("x-rep0", Verdict.REFUSE)]
+    desk.hear("p", change(desk, "w", claim("x-rep0", kind="xavier", state=ReplicaState.LOADING)))
+    assert desk.to("p", m.Verdicts) == []
+    desk.hear("p", change(desk, "w", claim("x-rep0"), claim("m-rep1")))
+    (told,) = desk.to("p", m.Verdicts)
+    assert [(row.uid, row.verdict) for row in told.verdicts] == [("x-rep0", Verdict.FULL)]
+
+
 def test_P03_many_verdicts_are_told_in_messages_that_fit_a_frame() -> None:
     model = "模" * 190
     claims = [claim(f"{model}-rep{n}", kind="型" * 199) for n in range(120)]
@@ -467,6 +480,30 @@ def test_L14_a_goodbye_is_gone_from_the_view_at_once() -> None:
     desk.hear("p", m.Goodbye(desk.session("w"), "asked to stop"))
     assert desk.told(WorkerLeft) == [WorkerLeft("w", "asked to stop")]
     assert (set(desk.view.workers), desk.view.models) == ({"v"}, {})
+    desk.sound()
+
+
+def test_L14_a_goodbye_ends_a_registration_that_is_under_way() -> None:
+    desk = Desk()
+    desk.decides = False
+    desk.hear("p", register("w", claim()))
+    (ask,) = desk.undecided
+    desk.hear("q", m.Goodbye(Session(0, 0), "not mine", "w", 5))
+    desk.sound()
+    assert desk.core.registrar._pending, "only its own peer ends it"
+    desk.hear("p", m.Goodbye(Session(0, 0), "bye", "w", 5))
+    assert desk.give(on.Decided(ask.ticket, (FULL,))).out == []
+    assert desk.view.workers == {}
+    desk.sound()
+
+
+def test_L14_a_worker_that_was_not_told_its_session_yet_may_leave_too() -> None:
+    desk = Desk().hear("p", register("w", claim()))
+    desk.hear("q", m.Goodbye(Session(0, 0), "not mine", "w", 5))
+    assert list(desk.view.workers) == ["w"]
+    desk.hear("p", m.Goodbye(Session(0, 0), "bye", "w", 5))
+    assert desk.told(WorkerLeft) == [WorkerLeft("w", "bye")]
+    assert desk.view.workers == {}
     desk.sound()
 
 

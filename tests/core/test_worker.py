@@ -11,8 +11,8 @@ import pytest
 from tests.core.driving import claim
 from zrecover.config import Limits, Timing
 from zrecover.core import inputs as on
-from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Send
-from zrecover.core.events import LinkLost, WorkerFenced
+from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Offer, Send
+from zrecover.core.events import ClaimJudged, LinkLost, WorkerFenced
 from zrecover.core.link import LinkState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.errors import InvalidReplica
@@ -29,10 +29,15 @@ ME = WorkerIdentity("w", 500, 7, "host", "tcp://w:9")
 class Bench:
     """One worker, and a supervisor's side that the test writes."""
 
-    def __init__(self, *, limits: Limits | None = None, incarnation: int = 500) -> None:
-        me = WorkerIdentity("w", incarnation, 7, "host", "tcp://w:9")
+    def __init__(self, *, limits: Limits | None = None, offers: bool = False) -> None:
         self.core = WorkerCore(
-            me, ("tcp://d:1",), "prod", Timing(), Random(3), limits=limits or Limits()
+            ME,
+            ("tcp://d:1",),
+            "prod",
+            Timing(),
+            Random(3),
+            limits=limits or Limits(),
+            offers=offers,
         )
         self.now = 10.0
         self.out: list[Effect] = []
@@ -122,6 +127,35 @@ def test_S03_created_ts_survives_the_restart_of_the_supervisor() -> None:
     bench.give(on.LinkDown(1, "disconnected"))
     (register,) = bench.connect("b", epoch=101).said(m.Register)
     assert decode_claim(register.claims[0]).created_ts == 1234
+
+
+def test_H05_the_plugins_of_the_worker_say_first_what_may_be_offered() -> None:
+    bench = Bench(offers=True).give(on.Declared(claim("m-rep0"))).give(on.Start()).connect()
+    (offer,) = [effect for effect in bench.out if isinstance(effect, Offer)]
+    assert [one.uid for one in offer.claims] == ["m-rep0"]
+    assert bench.said(m.Register) == []
+    said = msgspec.structs.replace(
+        offer.claims[0], verdict=Verdict.HOLD, reason="not now", plugin="gang", captured=b"\x80"
+    )
+    gone = claim("m-rep9")
+    bench.give(on.StateChanged("m-rep0", 0, ReplicaState.LOADING))
+    assert bench.give(on.Offered(offer.ticket + 1, (said,))).out == []
+    (register,) = bench.give(on.Offered(offer.ticket, (said, gone))).said(m.Register)
+    (offered,) = map(decode_claim, register.claims)
+    assert (offered.verdict, offered.reason, offered.plugin) == (Verdict.HOLD, "not now", "gang")
+    assert (offered.captured, offered.state) == (b"\x80", ReplicaState.LOADING)
+
+
+def test_H05_an_offer_for_a_link_that_is_gone_registers_nothing() -> None:
+    bench = Bench(offers=True).give(on.Declared(claim("m-rep0"))).give(on.Start()).connect()
+    (offer,) = [effect for effect in bench.out if isinstance(effect, Offer)]
+    bench.give(on.LinkDown(1, "gone"))
+    assert bench.give(on.Offered(offer.ticket, offer.claims)).out == []
+
+
+def test_H05_with_nothing_to_offer_nobody_is_asked() -> None:
+    bench = Bench(offers=True).give(on.Start()).connect()
+    assert len(bench.said(m.Register)) == 1
 
 
 def test_S04_an_empty_replay_is_a_statement_of_its_own() -> None:
@@ -327,6 +361,48 @@ def test_H05_verdicts_are_kept_with_their_reasons() -> None:
     bench.hear(m.Verdicts(Session(100, 99), 100, "a", 0, ()))
     assert bench.core.verdicts == {("m-rep0", 0): row, ("m-rep1", 0): more}
     assert bench.core.dropped == 1
+
+
+def judged(bench: Bench) -> list[ClaimJudged]:
+    events = [effect.event for effect in bench.out if isinstance(effect, Emit)]
+    return [event for event in events if isinstance(event, ClaimJudged)]
+
+
+def test_S08_each_verdict_below_FULL_is_told_once_a_registration() -> None:
+    row = m.VerdictRow(uid="x-rep0", verdict=Verdict.REFUSE, reason="died with it", plugin="xavier")
+    bench = Bench().give(on.Start()).connect()
+    bench.hear(bench.registered(verdicts=(row,)))
+    (told,) = judged(bench)
+    assert str(told) == "x-rep0, of worker w: verdict REFUSE by xavier: died with it"
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (row,)))
+    assert judged(bench) == []
+    bench.give(on.LinkDown(1, "disconnected")).connect("b", epoch=101)
+    bench.hear(bench.registered(boot="b", epoch=101, verdicts=(row,)))
+    assert judged(bench) == [told]
+
+
+def test_S08_a_verdict_that_has_changed_is_told() -> None:
+    bench = Bench().open()
+    held = m.VerdictRow(uid="s-rep0", shard=1, verdict=Verdict.HOLD, reason="not yet")
+    full = m.VerdictRow(uid="s-rep0", shard=1, verdict=Verdict.FULL, reason="")
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (full,)))
+    assert judged(bench) == []
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (held,)))
+    assert [str(e) for e in judged(bench)] == [
+        "s-rep0, shard 1, of worker w: verdict HOLD: not yet"
+    ]
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (full,)))
+    assert [e.verdict for e in judged(bench)] == ["FULL"]
+    assert bench.core.verdicts == {}
+
+
+def test_a_verdict_goes_with_what_it_is_on() -> None:
+    bench = Bench()
+    bench.give(on.Declared(claim("m-rep0"))).open()
+    row = m.VerdictRow(uid="m-rep0", verdict=Verdict.ROUTES, reason="sharded")
+    bench.hear(m.Verdicts(bench.session, 100, "a", 0, (row,)))
+    bench.give(on.Withdrawn("m-rep0", 0))
+    assert bench.core.verdicts == {}
 
 
 def test_V07_a_change_of_state_is_a_change_of_the_inventory() -> None:

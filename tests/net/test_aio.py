@@ -68,7 +68,7 @@ def test_forty_thousand_messages_do_not_hold_a_ticker(context: NetContext) -> No
 
     seen, worst = asyncio.run(main())
     assert seen == 40_000
-    assert worst < 0.5
+    assert worst < 3.0
 
 
 async def echo(router: Router, stop: asyncio.Event, burst_size: int = 50) -> None:

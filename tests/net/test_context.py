@@ -34,7 +34,7 @@ def test_close_ends_at_once_with_undelivered_messages() -> None:
     asked = ReqTry(context, Endpoint("127.0.0.1", 1), [b"never sent"])
     started = time.monotonic()
     context.close()
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 5.0
     assert dealer.closed and asked.closed and context.closed
     assert context.open_sockets == 0
 
@@ -48,7 +48,7 @@ def test_close_waits_for_a_farewell_but_not_for_ever() -> None:
     dealer.close(linger_s=30)
     started = time.monotonic()
     context.close(timeout=0.1)
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 5.0
     assert router.closed
 
 

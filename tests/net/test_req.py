@@ -68,7 +68,7 @@ def test_the_server_goes_with_the_question(context: NetContext) -> None:
 def test_nobody_listens(context: NetContext) -> None:
     started = time.monotonic()
     assert "nobody listens there" in failure(ReqTry(context, refused_port(), [b"?"]))
-    assert time.monotonic() - started < 0.2
+    assert time.monotonic() - started < 2.0
 
 
 @pytest.mark.slow
@@ -124,4 +124,4 @@ poller.poll(None)
         process.kill()
         killed = time.monotonic()
         assert "was lost" in failure(asked)
-        assert time.monotonic() - killed < 0.5
+        assert time.monotonic() - killed < 5.0

@@ -125,10 +125,6 @@ class Audience:
         found.reverse()
         return found
 
-    def number_of(self, uid: str) -> int:
-        """Number of the last change of a replica."""
-        return self._log[uid]
-
     def hear(self, peer: Hashable, name: str, at: int, now: float) -> bool:
         """A client has asked, and has number `at`; False if there is no room for it."""
         client = self.clients.get(peer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "ClaimJudged",
     "ClaimRefused",
     "ConnectionsFailed",
     "DiscoveryEvent",
@@ -99,6 +100,24 @@ class WorkerFenced(Event):
 
     def __str__(self) -> str:
         return f"worker {self.worker} is fenced: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimJudged(Event):
+    """On the worker's side: what the supervisor did not accept in full, or does so again."""
+
+    worker: str
+    uid: str
+    shard: int
+    verdict: str
+    reason: str
+    plugin: str
+
+    def __str__(self) -> str:
+        shard = f", shard {self.shard}" if self.shard else ""
+        by = f" by {self.plugin}" if self.plugin else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"{self.uid}{shard}, of worker {self.worker}: verdict {self.verdict}{by}{why}"
 
 
 # --- the supervisor ---

@@ -59,8 +59,10 @@ class Evidence:
             notes = self._of[subject] = []
             if len(self._of) > self._subjects:
                 self._of.popitem(last=False)
-        elif notes and notes[-1][1:] == (text, values):
-            return
+        else:
+            self._of.move_to_end(subject)
+            if notes[-1][1:] == (text, values):
+                return
         notes.append(Note(at, text, values))
         if len(notes) > self._notes:
             del notes[0]

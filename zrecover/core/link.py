@@ -316,8 +316,8 @@ class LinkCore:
         if self.state is LinkState.OPEN:
             out.append(Emit(LinkMoved(self.boot, address.boot, address.epoch)))
             self._lose(LinkInput.MOVED, f"{address.boot} leads now", now, out)
-        elif not self._move(LinkInput.FOUND, now, out):
-            return
+        else:
+            self._move(LinkInput.FOUND, now, out)
         self.boot, self.endpoints = address.boot, address.endpoints
         self.highest = max(self.highest, address.epoch)
         spread = max(self._spread, min(address.spread, _LONGEST))

@@ -116,6 +116,12 @@ class Recovery:
             for record in registry.workers.values()
             for bad in record.refused
         ]
+        named = {row.uid for row in skipped}
+        skipped += [  # each claim was accepted, the group as a whole was not
+            Skipped(replica.uid, replica.shards[0].worker, replica.reason, replica.plugin)
+            for replica in registry.replicas.values()
+            if replica.shards and replica.verdict < Verdict.ROUTES and replica.uid not in named
+        ]
         conflicts = [c for r in registry.replicas.values() for c in r.conflicts]
         return RecoveryReport(
             expect_workers=self.expect_workers,

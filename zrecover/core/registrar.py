@@ -18,7 +18,7 @@ from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
-from zrecover.core.welcome import Pace, acknowledge, welcome
+from zrecover.core.welcome import Pace, acknowledge, judged, verdicts_on, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
 from zrecover.model import Decision, Verdict, WorkerState
@@ -31,15 +31,24 @@ _PATIENCE = 10.0
 
 
 @dataclass(slots=True)
-class _Pending:
-    """A replay or change whose verdicts are awaited; only the newest of a worker counts."""
+class _Replay:
+    """A registration whose verdicts are awaited; only the newest of a worker counts."""
 
-    ticket: int
     peer: Hashable
-    head: m.Register | m.InventoryChange
+    head: m.Register
     admitted: Admitted
-    record: WorkerRecord | None
-    """The record that a change is of; None for a registration."""
+    ticket: int = 0
+
+
+@dataclass(slots=True)
+class _Change:
+    """A change whose verdicts are awaited. It falls with the record, and with a new replay."""
+
+    peer: Hashable
+    head: m.InventoryChange
+    admitted: Admitted
+    record: WorkerRecord
+    ticket: int = 0
 
 
 class Registrar:
@@ -67,7 +76,7 @@ class Registrar:
         self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
         self._registry, self._liveness, self._evidence = registry, liveness, evidence
         self._intake = Intake(_PATIENCE, limits)
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _Replay | _Change] = {}
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
         self._ticket = self._sessions = 0
@@ -151,7 +160,7 @@ class Registrar:
         if admitted.digest != part.digest:
             self.reject(peer, "digest", "the claims do not match their digest", out)
             return
-        self._decide(part.worker, peer, part, admitted, None, out)
+        self._decide(part.worker, _Replay(peer, part, admitted), out)
 
     def _fenced(
         self, peer: Hashable, part: m.Register, record: WorkerRecord, out: list[Effect]
@@ -179,7 +188,7 @@ class Registrar:
     def _older_than_pending(self, part: m.Register) -> bool:
         """True where verdicts on something newer of the same worker are awaited."""
         pending = self._pending.get(part.worker)
-        if pending is None or not isinstance(pending.head, m.Register):
+        if not isinstance(pending, _Replay):
             return False
         head = pending.head
         return (part.incarnation, part.seq, part.attempt) < (
@@ -188,22 +197,18 @@ class Registrar:
             head.attempt,
         )
 
-    def _decide(
-        self,
-        worker: str,
-        peer: Hashable,
-        head: m.Register | m.InventoryChange,
-        admitted: Admitted,
-        record: WorkerRecord | None,
-        out: list[Effect],
-    ) -> None:
+    def _decide(self, worker: str, pending: _Replay | _Change, out: list[Effect]) -> None:
         self._ticket += 1
-        before = self._pending.get(worker)
-        if before is not None:
-            self._tickets.pop(before.ticket, None)
-        self._pending[worker] = _Pending(self._ticket, peer, head, admitted, record)
-        self._tickets[self._ticket] = worker
-        out.append(Decide(self._ticket, worker, admitted.claims))
+        self._forget_pending(worker)
+        pending.ticket = self._ticket
+        self._pending[worker] = pending
+        self._tickets[pending.ticket] = worker
+        out.append(Decide(pending.ticket, worker, pending.admitted.claims))
+
+    def _forget_pending(self, worker: str) -> None:
+        pending = self._pending.pop(worker, None)
+        if pending is not None:
+            del self._tickets[pending.ticket]
 
     def decided(
         self, ticket: int, decisions: tuple[Decision, ...], now: float, out: list[Effect]
@@ -224,22 +229,20 @@ class Registrar:
             self._evidence.decided(now, worker, claim, decision)
             if decision.verdict < Verdict.ROUTES:
                 out.append(Emit(ClaimRefused(worker, claim.uid, decision.reason)))
-        if isinstance(pending.head, m.Register):
-            self._accept(pending, pending.head, decisions, now, out)
+        if isinstance(pending, _Replay):
+            self._accept(pending, decisions, now, out)
         else:
-            self._apply(pending, pending.head, decisions, now, out)
+            self._apply(pending, decisions, out)
 
     def _accept(
         self,
-        pending: _Pending,
-        head: m.Register,
+        pending: _Replay,
         decisions: tuple[Decision, ...],
         now: float,
         out: list[Effect],
     ) -> None:
+        head = pending.head
         old = self._registry.workers.get(head.worker)
-        if old is not None and self._fenced(pending.peer, head, old, out):
-            return
         again = old is not None and (old.incarnation, old.attempt) == (
             head.incarnation,
             head.attempt,
@@ -307,11 +310,8 @@ class Registrar:
         record.busy_for = beat.busy_for
         if beat.seq == record.seq and beat.digest != record.digest:
             out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
-        self._ack(record, beat.beat, out)
+        out.append(acknowledge(record, beat.beat, self.pace))
         return record if back else None
-
-    def _ack(self, record: WorkerRecord, beat: int, out: list[Effect]) -> None:
-        out.append(acknowledge(record, beat, self.pace))
 
     def change(
         self, peer: Hashable, change: m.InventoryChange, now: float, out: list[Effect]
@@ -322,7 +322,7 @@ class Registrar:
             return
         self._hear(record, now)
         if change.seq <= record.seq:
-            self._ack(record, 0, out)
+            out.append(acknowledge(record, 0, self.pace))
             return
         if record.worker in self._pending:
             return  # it is repeated until it is acknowledged
@@ -332,34 +332,25 @@ class Registrar:
         if change.base != record.seq or admitted.refused or record.refused or many:
             out.append(Reply(peer, m.Resync(record.session, self.epoch, self._boot)))
             return
-        self._decide(record.worker, peer, change, admitted, record, out)
+        self._decide(record.worker, _Change(peer, change, admitted, record), out)
 
-    def _apply(
-        self,
-        pending: _Pending,
-        change: m.InventoryChange,
-        decisions: tuple[Decision, ...],
-        now: float,
-        out: list[Effect],
-    ) -> None:
-        record = pending.record
-        if record is None or self._registry.sessions.get(change.session) is not record:
-            self.stale += 1
-            return
-        admitted = pending.admitted
+    def _apply(self, pending: _Change, decisions: tuple[Decision, ...], out: list[Effect]) -> None:
+        record, change, admitted = pending.record, pending.head, pending.admitted
+        before = verdicts_on(record, admitted.claims)
         changed = zip(admitted.claims, admitted.digests, decisions, strict=True)
         self.touched += self._registry.change(record, changed, change.removed, change.seq)
         if record.digest != change.digest:
             out.append(Reply(record.peer, m.Resync(record.session, self.epoch, self._boot)))
             return
-        self._ack(record, 0, out)
+        out += judged(record, before, self.pace, self._limits)
+        out.append(acknowledge(record, 0, self.pace))
 
     def goodbye(self, peer: Hashable, bye: m.Goodbye, now: float, out: list[Effect]) -> None:
         """A worker stops on purpose: it is gone from the view at once."""
         self._intake.forget(peer)
         pending = self._pending.get(bye.worker or "")
         if pending is not None and pending.peer == peer:
-            self._tickets.pop(self._pending.pop(bye.worker or "").ticket, None)
+            self._forget_pending(bye.worker or "")
         record = self._registry.sessions.get(bye.session)
         if record is None and bye.worker is not None:
             record = self._registry.workers.get(bye.worker)  # it was not told its session yet
@@ -372,18 +363,14 @@ class Registrar:
     # --- ends ---
 
     def remove(self, worker: str, why: str, now: float, *, wanted: bool = False) -> None:
-        """Forget a worker that left or is lost; `why` is told to those who ask."""
-        record = self._registry.workers.get(worker)
-        if record is None:
-            return
+        """Forget a registered worker; `why` is told to those who ask."""
+        record = self._registry.workers[worker]
         self._evidence.worker(worker, now, "{}", why)
         for key in record.claims:
             self._evidence.note(key.uid, now, "worker {} {}", worker, why)
         self._peers.pop(record.peer, None)
-        pending = self._pending.get(worker)
-        if pending is not None and pending.record is record:
-            del self._pending[worker]
-            self._tickets.pop(pending.ticket, None)
+        if isinstance(self._pending.get(worker), _Change):
+            self._forget_pending(worker)
         self._liveness.forget(worker)
         self.removed.append(worker)
         self.touched += self._registry.remove(worker, "" if wanted else f"worker {worker} {why}")

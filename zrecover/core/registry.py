@@ -17,7 +17,7 @@ from zrecover.core.judge import Candidate, Outcome, judge, launching, to_rebuild
 from zrecover.core.memory import Placement, Tombstone
 from zrecover.core.view import ModelView, ReplicaStatus, ReplicaView, Unwanted, WorkerView
 from zrecover.ids import Session
-from zrecover.model import Decision, WorkerState
+from zrecover.model import Decision, Verdict, WorkerState
 from zrecover.wire.messages import Claim, Key, Register
 
 __all__ = ["Registry", "WorkerRecord"]
@@ -142,10 +142,8 @@ class Registry:
         return self._judge(touched)
 
     def remove(self, worker: str, why: str = "") -> list[str]:
-        """Forget a worker and all it claimed, and `why` if nobody wanted that; the uids."""
-        record = self.workers.pop(worker, None)
-        if record is None:
-            return []
+        """Forget a registered worker and all it claimed, and `why` if nobody wanted that."""
+        record = self.workers.pop(worker)
         self.revision += 1
         self.sessions.pop(record.session, None)
         return self._reindex(record, None, why)
@@ -185,13 +183,11 @@ class Registry:
 
     # --- reading ---
 
-    def model(self, name: str) -> ModelView | None:
-        """One model with its replicas in order, None if nobody claims any."""
-        uids = self._models.get(name)
-        if uids is None:
-            return None
+    def model(self, name: str) -> ModelView:
+        """One model that somebody claims, with its replicas in order."""
         view = self._model_views.get(name)
         if view is None:
+            uids = self._models[name]
             replicas = sorted((self.replicas[uid] for uid in uids), key=lambda r: r.index)
             said = max((r.desired for r in replicas if r.desired is not None), default=None)
             placed = self.intent.desired(name)
@@ -202,9 +198,7 @@ class Registry:
     def models(self) -> Iterator[ModelView]:
         """All models, by name."""
         for name in sorted(self._models):
-            model = self.model(name)
-            if model is not None:
-                yield model
+            yield self.model(name)
 
     def worker_views(self) -> dict[str, WorkerView]:
         """All registered workers as last heard, by id."""
@@ -225,6 +219,9 @@ class Registry:
         """Replicas that came back by a registration and were accepted."""
         found = []
         for uid, claims in self._claims.items():  # of very many, for each view
+            replica = self.replicas.get(uid)
+            if replica is None or replica.verdict < Verdict.ROUTES:  # deleted, or refused
+                continue
             for candidate in claims.values():
                 if candidate.replayed and candidate.accepted:
                     found.append(uid)
@@ -332,8 +329,8 @@ class Registry:
                 self.replicas[uid] = after
                 self._models.setdefault(after.model, {})[uid] = None
                 self._model_views.pop(after.model, None)
-            elif before is not None:
-                del self.replicas[uid]
+            else:
+                before = self.replicas.pop(uid)
                 uids_of = self._models[before.model]
                 del uids_of[uid]
                 self._model_views.pop(before.model, None)

@@ -140,9 +140,7 @@ class RouteBook:
     def _headline(self, message: RouteTable | RouteChange, complete: bool) -> None:
         self.version, self.seen, self.expected = message.version, message.seen, message.expected
         input = RoutesInput.WHOLE_TABLE if complete else RoutesInput.PARTIAL_TABLE
-        after = ROUTES_TABLE.next(self.state, input)
-        if after is not None:
-            self.state = after
+        self.state = ROUTES_TABLE.next(self.state, input) or self.state
 
     def _effective(self) -> dict[str, RouteRow]:
         return {uid: row for rows in self._models.values() for uid, row in rows.items()}

@@ -17,6 +17,7 @@ from zrecover.core.orders import Orders
 from zrecover.core.recovery import Recovery
 from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
+from zrecover.core.view import ReplicaView
 from zrecover.core.witnesses import Testimonies, Witnesses
 from zrecover.errors import InvalidReplica
 from zrecover.ids import Launch, check_name, format_uid, parse_uid
@@ -223,10 +224,10 @@ class Steward:
         return ""
 
     def _uids_of(self, model: str) -> list[str]:
-        found = self._registry.model(model)
-        uids = [] if found is None else [replica.uid for replica in found.replicas]
+        replicas = self._registry.replicas.values()
         placements = self._registry.intent.placements.values()
-        return uids + [placement.uid for placement in placements if placement.model == model]
+        known: list[ReplicaView | Placement] = [*replicas, *placements]
+        return [one.uid for one in known if one.model == model]
 
     def _remember(self, changes: list[Change], out: list[Effect]) -> int | None:
         if not self._journal or not changes:

@@ -50,6 +50,7 @@ from zrecover.core.reign import Candidacy, Reign
 from zrecover.core.steward import Steward
 from zrecover.core.table import Table
 from zrecover.core.view import SupervisorState, View
+from zrecover.core.welcome import group_judged
 from zrecover.model import WorkerState
 from zrecover.wire import messages as m
 
@@ -128,25 +129,14 @@ class SupervisorCore:
         self.rebuilding = Rebuilding(self.registry)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
+        self._cluster, self._boot = cluster, boot = candidacy.cluster, candidacy.boot
         self.registrar = Registrar(
-            candidacy.cluster,
-            candidacy.boot,
-            timing,
-            self.registry,
-            self.liveness,
-            self.evidence,
-            limits,
+            cluster, boot, timing, self.registry, self.liveness, self.evidence, limits
         )
         self.steward = Steward(
-            candidacy.boot,
-            self.registry,
-            self.registrar,
-            self.recovery,
-            self.evidence,
-            journal=journal,
+            boot, self.registry, self.registrar, self.recovery, self.evidence, journal=journal
         )
         self.keeping = Keeping(keeper or NoKeeper(), self.registrar, self.registry, self.evidence)
-        self._cluster, self._boot = candidacy.cluster, candidacy.boot
         self._timing, self._limits = timing, limits
         self._reception = Reception(self, candidacy.cluster, candidacy.boot, limits)
         self._tick_at: float | None = None
@@ -197,7 +187,9 @@ class SupervisorCore:
             case Decided(ticket, decisions):
                 self.registrar.decided(ticket, decisions, now, out)
             case Rebuilt(ticket, decision, state):
-                self.registrar.touched += self.rebuilding.done(ticket, decision, state)
+                for uid in self.rebuilding.done(ticket, decision, state):
+                    self.registrar.touched.append(uid)
+                    out += group_judged(self.registry, uid, self.registrar.pace, self._limits)
             case Remembered(ticket, done):
                 out += self.steward.deleting.remembered(ticket, done)
             case Recalled(memory):
@@ -231,11 +223,11 @@ class SupervisorCore:
             case m.Challenge(cluster=self._cluster, boot=self._boot):
                 out += self.reign.announce(now, challenge=message.nonce)
             case m.Superseded(cluster=self._cluster, boot=self._boot):
-                if self._move(SupervisorInput.OVERTAKEN):
-                    self.leader = message.leader
-                    event = SupervisorSuperseded(self._boot, message.leader, message.epoch)
-                    out.append(Emit(event))
-                    out += self.reign.end(withdraw=False)
+                self._move(SupervisorInput.OVERTAKEN)
+                self.leader = message.leader
+                event = SupervisorSuperseded(self._boot, message.leader, message.epoch)
+                out.append(Emit(event))
+                out += self.reign.end(withdraw=False)
             case m.Rejected():
                 self.reign.why = f"discovery rejects it ({message.code}): {message.reason}"
             case _:
@@ -270,10 +262,8 @@ class SupervisorCore:
 
     def _move(self, input: SupervisorInput) -> bool:
         after = SUPERVISOR_TABLE.next(self.state, input)
-        if after is None:
-            return False
-        self.state = after
-        return True
+        self.state = after or self.state
+        return after is not None
 
     def _stop(self, out: list[Effect]) -> None:
         if self.leading:
@@ -291,8 +281,8 @@ class SupervisorCore:
 
     def _dismiss(self, out: list[Effect]) -> None:
         message = m.Restarting(self.epoch, self._boot, 0.0)
-        peers = [*self.registrar.peers(), *self.publisher.audience.clients]
-        out += [Reply(peer, message) for peer in peers]
+        out += [Reply(peer, message) for peer in self.registrar.peers()]
+        out += [Reply(peer, message) for peer in self.publisher.audience.clients]
 
     def _clear(self, epoch: int) -> None:
         """All sessions end, and clients ask anew."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Reply
-from zrecover.core.registry import WorkerRecord
-from zrecover.model import Verdict
+from zrecover.core.registry import Registry, WorkerRecord
+from zrecover.model import Decision, Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED, agree
 
-__all__ = ["Pace", "acknowledge", "welcome"]
+__all__ = ["group_judged", "Pace", "acknowledge", "judged", "verdicts_on", "welcome"]
 
 _ROWS = 50  # each of them 1,000 characters at most: they fit a frame in any script
 
@@ -32,13 +33,7 @@ def welcome(
 ) -> list[Reply]:
     """Accept a registration: the session, and each verdict that is less than FULL."""
     rows = [
-        m.VerdictRow(
-            uid=key.uid,
-            shard=key.shard,
-            verdict=decision.verdict,
-            reason=decision.reason[: limits.reason],
-            plugin=decision.plugin[: limits.reason],
-        )
+        _row(key, decision, limits)
         for key, decision in record.decisions.items()
         if decision.verdict is not Verdict.FULL
     ]
@@ -58,11 +53,62 @@ def welcome(
         spread=pace.spread,
         verdicts=tuple(rows[:_ROWS]),
     )
-    more = [
-        m.Verdicts(record.session, pace.epoch, pace.boot, head.seq, tuple(rows[at : at + _ROWS]))
-        for at in range(_ROWS, len(rows), _ROWS)
+    return [Reply(record.peer, registered), *_verdicts(record, rows[_ROWS:], pace)]
+
+
+Before = dict[m.Key, Decision | None]
+"""What the verdicts on some claims were, None for a claim that is new."""
+
+
+def verdicts_on(record: WorkerRecord, claims: Iterable[m.Claim]) -> Before:
+    """What is decided on claims that are about to change."""
+    keys = [m.Key(claim.uid, claim.shard) for claim in claims]
+    return {key: record.decisions.get(key) for key in keys}
+
+
+def judged(
+    record: WorkerRecord, before: Before, pace: Pace, limits: Limits = LIMITS
+) -> list[Reply]:
+    """After a change: the verdicts that are not what they were `before`, also FULL again."""
+    rows = [
+        _row(key, now, limits)
+        for key, was in before.items()
+        if (now := record.decisions[key]) != was
+        and not (now.verdict is Verdict.FULL and (was is None or was.verdict is Verdict.FULL))
     ]
-    return [Reply(record.peer, message) for message in (registered, *more)]
+    return _verdicts(record, rows, pace)
+
+
+def group_judged(registry: Registry, uid: str, pace: Pace, limits: Limits = LIMITS) -> list[Reply]:
+    """After a group was rebuilt, or refused: the verdict on it, for each of its workers."""
+    replica = registry.replicas.get(uid)
+    if replica is None or replica.verdict is Verdict.FULL:
+        return []
+    decision = Decision(replica.verdict, replica.reason, replica.plugin)
+    out: list[Reply] = []
+    for shard in replica.shards:
+        record = registry.workers[shard.worker]
+        out += _verdicts(record, [_row(m.Key(uid, shard.shard), decision, limits)], pace)
+    return out
+
+
+def _row(key: m.Key, decision: Decision, limits: Limits) -> m.VerdictRow:
+    return m.VerdictRow(
+        uid=key.uid,
+        shard=key.shard,
+        verdict=decision.verdict,
+        reason=decision.reason[: limits.reason],
+        plugin=decision.plugin[: limits.reason],
+    )
+
+
+def _verdicts(record: WorkerRecord, rows: list[m.VerdictRow], pace: Pace) -> list[Reply]:
+    """As many messages as the rows need; none without a row."""
+    parts = (tuple(rows[at : at + _ROWS]) for at in range(0, len(rows), _ROWS))
+    return [
+        Reply(record.peer, m.Verdicts(record.session, pace.epoch, pace.boot, record.seq, part))
+        for part in parts
+    ]
 
 
 def acknowledge(record: WorkerRecord, beat: int, pace: Pace) -> Reply:

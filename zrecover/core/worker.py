@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Effect, Emit, Obey, Offer, Send
-from zrecover.core.events import WorkerFenced
+from zrecover.core.events import ClaimJudged, WorkerFenced
 from zrecover.core.inputs import (
     Declared,
     LoopSeen,
@@ -30,6 +30,7 @@ from zrecover.core.link import LinkCore, LinkState, pace
 from zrecover.core.reports import Reports
 from zrecover.core.witnesses import Remembered
 from zrecover.ids import NO_SESSION
+from zrecover.model import Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
 
@@ -129,6 +130,7 @@ class WorkerCore:
                 self._change(now, out)
             case Withdrawn(uid, shard):
                 self.inventory.remove(m.Key(uid, shard))
+                self.verdicts.pop((uid, shard), None)
                 if self.link.state not in (LinkState.OPENING, LinkState.OPEN):
                     self.inventory.settle(self.inventory.seq)  # the next replay has it all
                 self._change(now, out)
@@ -233,7 +235,7 @@ class WorkerCore:
             case m.Registered():
                 self._registered(message, now, out)
             case m.Verdicts(session=session) if session == self.session:
-                self.verdicts.update({(row.uid, row.shard): row for row in message.verdicts})
+                self._judged(message.verdicts, out)
             case m.Ack():
                 self._acked(message, now, out)
             case m.Resync(session=session) if session == self.session:
@@ -260,13 +262,28 @@ class WorkerCore:
             self.dropped += 1
             return
         self.session, self.acked, self._ever = message.session, message.seq, True
-        self.verdicts = {(row.uid, row.shard): row for row in message.verdicts}
         self._interval = pace(message.interval)
         self._next_beat = now + self._interval * self._rng.random()
         out += self.link.opened(message.epoch, now, timeout=message.timeout, spread=message.spread)
+        self.verdicts.clear()  # each registration tells its own
+        self._judged(message.verdicts, out)
         self.inventory.settle(message.seq)
         self.reports.begin(message.session)
         self._change(now, out)
+
+    def _judged(self, rows: m.VerdictRows, out: list[Effect]) -> None:
+        """Keep what is less than FULL, and tell what is new."""
+        for row in rows:
+            key = (row.uid, row.shard)
+            before = self.verdicts.pop(key, None)
+            if row.verdict is not Verdict.FULL:
+                self.verdicts[key] = row
+            elif before is None:
+                continue
+            if row != before:
+                worker, verdict = self.identity.worker, row.verdict.name
+                judged = ClaimJudged(worker, row.uid, row.shard, verdict, row.reason, row.plugin)
+                out.append(Emit(judged))
 
     def _acked(self, message: m.Ack, now: float, out: list[Effect]) -> None:
         if message.session != self.session:

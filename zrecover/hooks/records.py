@@ -17,7 +17,9 @@ class Claim:
     """One replica or shard as a worker claims it."""
 
     replica: Replica
+    """What was declared, with its kind, shard, launch and metadata."""
     state: ReplicaState
+    """Where it is in its life, as its worker says."""
     created_ts: int
     """Wall-clock ms when its launch started."""
     captured: Any = None
@@ -34,9 +36,13 @@ class Member:
     """One shard of a complete group, and where it is."""
 
     shard: int
+    """Its number."""
     worker: str
+    """Id of the worker that holds it."""
     address: str
+    """Where that worker answers requests."""
     claim: Claim
+    """What is claimed of it; `claim.captured` is its coordination state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +50,20 @@ class Group:
     """All shards of one launch of one replica, in the order of their numbers."""
 
     uid: str
+    """`<model>-rep<index>`."""
     kind: str
+    """The deployment type."""
     launch: Launch
+    """Id of the placement, `(0, 0)` when nobody placed it."""
     n_worker: int
+    """How many shards there are."""
     members: tuple[Member, ...]
+    """All shards, by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What the supervisor owned of a group, rebuilt from the captured states.
-
-    `state` is served again, as `coordination` of the replica in the view: a mapping with text
-    keys, served as JSON carries it.
-    """
+    """What the supervisor owned of a group, rebuilt from the captured states."""
 
     state: Mapping[str, Any]
+    """Served again as `coordination` of the replica in the view: text keys, as JSON has it."""

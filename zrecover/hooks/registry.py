@@ -173,13 +173,11 @@ class Plugins:
 
     def _impls(self, hook: str, kind: str) -> list[pluggy.HookImpl]:
         """Who has a say on `kind`, in pluggy's order: the last one registered first."""
-        impls = reversed(getattr(self._manager.hook, hook).get_hookimpls())
-        if self._only is not None:
-            return [impl for impl in impls if impl.plugin_name == self._only]
         return [
             impl
-            for impl in impls
-            if not self._kinds.get(impl.plugin_name) or kind in self._kinds[impl.plugin_name]
+            for impl in reversed(getattr(self._manager.hook, hook).get_hookimpls())
+            if self._only in (None, impl.plugin_name)
+            and (not self._kinds.get(impl.plugin_name) or kind in self._kinds[impl.plugin_name])
         ]
 
     def has(self, *hooks: str) -> bool:

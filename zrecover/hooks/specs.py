@@ -1,14 +1,15 @@
 """The hooks, in the order in which a replica meets them.
 
-A plugin is a module or an object whose methods are marked with `hookimpl`. It says with
+A plugin is a module or an object whose functions are marked with `hookimpl`. It says with
 `kinds = ("my-kind",)` which deployment types it is for, and is then asked of no other; without
 it, it is asked of all. Implementations are asked one by one, in pluggy's order; the first
-answer that is not None decides, and is known by its plugin's name. Wrappers are refused.
+answer that is not None decides, and is known by its plugin's name. Wrappers and `async`
+functions are refused.
 
-Every hook runs in a daemon thread of zrecover's own, never in an event loop and never where
-heartbeats are sent. A deciding hook that raises, returns something else, or does not return
-within its deadline (2 s) makes the verdict REFUSE, with the reason and the plugin's name; the
-other claims go on.
+No hook runs in an event loop, or where heartbeats are sent. A deciding hook that raises,
+returns something else, or does not return within its deadline makes the verdict REFUSE, with
+the reason and the plugin's name; the other claims go on. One that did not return in time is
+left alone for a while, and refuses meanwhile.
 """
 
 from __future__ import annotations
@@ -36,42 +37,68 @@ class Specs:
     def zrecover_replay(self, replica: Replica) -> Decision | Verdict | None:
         """May this replica be offered to the supervisor, and how much of it?
 
-        Worker side, before each registration and when the replica is first served. None: this
-        plugin has no say; if none has, it is offered in full and the supervisor's side decides.
+        - Side: worker
+        - When: before each registration, and when the replica is served or loaded
+        - Thread: a daemon thread of zrecover's own
+        - Deadline: 2 s a call
+        - None: no say; if nobody has one, the replica is offered in full
         """
 
     @hookspec
     def zrecover_capture(self, replica: Replica) -> Mapping[str, Any] | None:
-        """Coordination state that must come back with the replica, 64 KiB at most.
+        """Which coordination state must come back with the replica? It is carried by the claim.
 
-        Worker side, right after `zrecover_replay` said REBUILD or FULL. It travels with the
-        claim and is what `zrecover_rebuild` gets. None: nothing to carry.
+        The state is what a request may carry (msgpack), 64 KiB at most, and reaches
+        `zrecover_restore` and `zrecover_rebuild` as `claim.captured`.
+
+        - Side: worker
+        - When: right after `zrecover_replay`, where that made it REBUILD or FULL
+        - Thread: a daemon thread of zrecover's own
+        - Deadline: 2 s a call
+        - None: nothing to carry
         """
 
     @hookspec
     def zrecover_restore(self, claim: Claim) -> Decision | Verdict | None:
-        """How much of this claim comes back?
+        """How much of this claim comes back? What stands is the less permissive of both sides.
 
-        Supervisor side, for each claim of each registration. Must be a pure function of the
-        claim, so that the order in which workers return cannot matter. None: no say; a kind of
-        which no plugin has a say is refused as unknown. The final verdict is the less permissive
-        of both sides.
+        It must be a pure function of the claim, so that the order in which workers return
+        cannot matter.
+
+        - Side: supervisor
+        - When: for each claim of each registration, and for each that has changed
+        - Thread: a daemon thread of zrecover's own
+        - Deadline: 2 s a call
+        - None: no say; if nobody has one, the claim is refused as of an unknown kind
         """
 
     @hookspec
     def zrecover_rebuild(self, group: Group) -> Rebuilt | Decision | None:
-        """Rebuild what the supervisor owned of a replica, from the captured states.
+        """What did the supervisor own of this replica? It is rebuilt from the captured states.
 
-        Supervisor side, once all shards of one launch are there with a verdict of REBUILD or
-        more, and again when one of their claims has changed. A `Decision` refuses or lowers the
-        verdict for the group, with a reason that names the member at fault. Must be a pure
-        function of the group. None: nothing to rebuild.
+        `Rebuilt` is served again as `coordination` of the replica. A `Decision` refuses the
+        group, or lowers its verdict, with a reason that names the member at fault. It must be a
+        pure function of the group.
+
+        - Side: supervisor
+        - When: once all shards of one launch are ready, with a verdict of REBUILD, or with FULL
+          and something captured; again when one of their claims has changed. The replica is
+          routed after that
+        - Thread: a daemon thread of zrecover's own
+        - Deadline: 2 s a call
+        - None: nothing to rebuild
         """
 
     @hookspec
     def zrecover_event(self, event: Event) -> None:
-        """Something has happened. Both sides; an observer: it cannot change anything.
+        """Something has happened: an observer, which cannot change anything.
 
-        In a thread of its own, in order; what does not fit its bounded queue is dropped. What it
-        returns is ignored, what it raises is logged. There is no deadline.
+        What it raises is logged. Events that do not fit its bounded queue are dropped, so an
+        observer that hangs misses what happens meanwhile.
+
+        - Side: both
+        - When: at each event of this Worker or Supervisor, in order
+        - Thread: a daemon thread for the observers of this Worker or Supervisor
+        - Deadline: none
+        - None: what it returns is ignored
         """

@@ -132,7 +132,7 @@ class Dealer(OwnedSocket):
         if not frames:
             raise ValueError("a message has one frame at least")
         try:
-            self._socket.send_multipart(frames, zmq.NOBLOCK)
+            self._writer.send(frames)
         except zmq.Again:
             return Sent.FULL
         except zmq.ZMQError as error:

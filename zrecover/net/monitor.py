@@ -54,7 +54,7 @@ class Monitor:
     constructor and from `drain`, which stays inside `zrecover.net`.
     """
 
-    __slots__ = ("_watched", "more", "socket")
+    __slots__ = ("_get", "_watched", "more", "socket")
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], watched: zmq.Socket[bytes], events: int
@@ -63,6 +63,7 @@ class Monitor:
         self._watched = watched
         self.more = False
         self.socket: zmq.Socket[bytes] = context.socket(zmq.PAIR)
+        self._get = super(zmq.Socket, self.socket).get
         try:
             self.socket.setsockopt(zmq.LINGER, 0)
             # The I/O thread must never wait for us to read an event.
@@ -70,7 +71,7 @@ class Monitor:
             watched.monitor(name, events)
             self.socket.connect(name)
             # The descriptor tells of a message only to a reader that found nothing before.
-            self.socket.getsockopt(_EVENTS)
+            self._get(_EVENTS)
         except zmq.ZMQError:
             self.socket.close(linger=0)
             raise
@@ -80,7 +81,7 @@ class Monitor:
         seen: list[Observed] = []
         self.more = False
         # Usually there are none, and asking is cheaper than an exception.
-        if not int(self.socket.getsockopt(_EVENTS)) & _POLLIN:
+        if not int(self._get(_EVENTS)) & _POLLIN:
             return seen
         recv = self.socket.recv_multipart
         while len(seen) < limit:

@@ -86,7 +86,7 @@ class ReqTry(OwnedSocket):
         try:
             self._socket.setsockopt(zmq.IPV6, int(needs_ipv6(endpoint)))
             self._socket.connect(str(endpoint))
-            self._socket.send_multipart(frames, zmq.NOBLOCK)
+            self._writer.send(frames)
         except (zmq.ZMQError, OSError) as error:
             return Failed(f"{endpoint} cannot be asked: {error.strerror or error}")
         return None

@@ -139,7 +139,7 @@ class Router(OwnedSocket):
             raise ValueError("a message has one frame at least")
         head = (peer.id, b"") if peer.delimited else (peer.id,)
         try:
-            self._socket.send_multipart((*head, *frames), zmq.NOBLOCK)
+            self._writer.send((*head, *frames))
         except zmq.Again:
             return Sent.FULL
         except zmq.ZMQError as error:

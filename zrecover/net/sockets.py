@@ -19,7 +19,7 @@ from zrecover.endpoints import Endpoint
 from zrecover.errors import ForkedError, LifecycleError
 from zrecover.net import options
 from zrecover.net.context import NetContext, exhausted
-from zrecover.net.frames import FrameReader
+from zrecover.net.frames import FrameReader, FrameWriter
 from zrecover.net.monitor import Monitor
 
 __all__ = ["OwnedSocket", "needs_ipv6"]
@@ -66,6 +66,8 @@ class OwnedSocket:
         self._reader = FrameReader(
             self._socket, limits.frames, frame + limits.header_frame + _ENVELOPE
         )
+        self._writer = FrameWriter(self._socket)
+        self._get = super(zmq.Socket, self._socket).get
         self._owner = get_ident()
         self.due = False
         context.track(self)
@@ -101,7 +103,7 @@ class OwnedSocket:
         if self.due or self._monitor.more:
             return True
         try:
-            return bool(int(self._socket.getsockopt(_EVENTS)) & _POLLIN)
+            return bool(int(self._get(_EVENTS)) & _POLLIN)
         except zmq.ZMQError as error:
             raise self._broken(error) from None
 

@@ -48,7 +48,7 @@ class Party:
         self.role, self.timing = role, timing
         self._on_event, self._plugins = on_event, plugins
         self._asker: Asker | None = None
-        self._observing: Reporter | None = None
+        self._observing: list[Reporter] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context: NetContext | None = None
         self._io: IoThread | None = None
@@ -78,9 +78,9 @@ class Party:
                 self._plugins = await asyncio.to_thread(Plugins)
             self._asker = Asker(self._plugins, self.timing.hook)
         self.open()
+        # One each: an observer that hangs keeps only itself waiting.
         observers = self._asker.plugins.observers()
-        if observers:
-            self._observing = Reporter(self.role, *observers, log=False)
+        self._observing = [Reporter(self.role, observer, log=False) for observer in observers]
 
     @property
     def asker(self) -> Asker:
@@ -96,7 +96,7 @@ class Party:
         self._closed = True
         self._wake()
         io, context = self._io, self._context
-        reporters = [r for r in (self._reporter, self._observing) if r is not None]
+        reporters = [*([] if self._reporter is None else [self._reporter]), *self._observing]
 
         def end() -> None:
             if io is not None:
@@ -140,8 +140,8 @@ class Party:
         """Tell an event; from any thread."""
         if self._reporter is not None:
             self._reporter.tell(event)
-        if self._observing is not None:
-            self._observing.tell(event)
+        for reporter in self._observing:
+            reporter.tell(event)
 
     # --- between the loop and the I/O thread ---
 

@@ -61,12 +61,10 @@ class Codec(Generic[T]):
 def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
     try:
         return decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise BadMessage(str(error)[: LIMITS.reason]) from None
     except RecursionError:
         raise BadMessage("nested too deep") from None
-    except (ValueError, TypeError, OverflowError) as error:
-        raise BadMessage(f"not decodable: {error}"[: LIMITS.reason]) from None
+    except Exception as error:  # whatever it is that a decoder raises: these are no message
+        raise BadMessage(f"{error}"[: LIMITS.reason]) from None
 
 
 TO_DISCOVERY: Codec[m.ToDiscovery] = Codec(m.ToDiscovery)
@@ -88,7 +86,10 @@ def encode_claim(claim: m.Claim) -> msgspec.Raw:
 
     Raises BadMessage where they would be refused by the other side.
     """
-    raw = msgspec.Raw(_encoder.encode(claim))
+    try:
+        raw = msgspec.Raw(_encoder.encode(claim))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadMessage(f"cannot be encoded: {error}"[: LIMITS.reason]) from None
     decode_claim(raw)
     return raw
 

@@ -180,7 +180,7 @@ class Registered(Message, frozen=True):
 
 
 class Verdicts(Message, frozen=True):
-    """Supervisor -> worker: more verdicts on the registration of `session`."""
+    """Supervisor -> worker: more verdicts on a registration, or those that a change has changed."""
 
     session: Session
     epoch: Number

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from zrecover.ids import Number
+
 __all__ = ["SUPPORTED", "Versions", "agree"]
 
 
 class Versions(NamedTuple):
     """An inclusive range of protocol versions."""
 
-    low: int
-    high: int
+    low: Number
+    high: Number
 
 
 SUPPORTED = Versions(1, 1)

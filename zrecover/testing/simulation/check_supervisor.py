@@ -46,6 +46,8 @@ SMALL = 32
 """Up to so many workers each step is looked at."""
 SAMPLE = 16
 """Every so many steps all is looked at, even where nothing seems to have changed."""
+BLINK = 1.0
+"""A supervisor that stood still for less than this need not have noticed it."""
 BRAKE_FROM, BRAKE_SHARE = 5, 0.35
 SLACK = 0.005
 _ENDS = (RecoveryCompleted, PeerRejected, WorkerForgotten, WorkerLeft, WorkerLost)
@@ -210,7 +212,9 @@ class SupervisorCheck:
         worker, timing = seen.record.worker, self._timing
         heard = self._ledger.heard.get((str(seen.peer), seen.session), seen.record.last_heard)
         silent = now - heard
-        if silent < timing.lost_after - SLACK:
+        process = self._process
+        blinked = now - process.woke_at < BLINK and process.woke_at - process.froze_at < BLINK
+        if silent < timing.lost_after - SLACK and not blinked:
             raise Violation("lost-after-silence", f"{worker} is lost {silent:.2f} s after a word")
         self._lost[worker] = now
         lately = [w for w, at in self._lost.items() if at > now - timing.lost_after]

@@ -114,9 +114,15 @@ class Driver:
             self.network.ended(process)
             self._checks.pop(process, None)
 
+    def freeze(self, process: Process) -> None:
+        """It processes nothing from now on."""
+        if process.alive and not process.frozen:
+            process.frozen, process.froze_at = True, self.schedule.now
+
     def wake(self, process: Process) -> None:
         """A frozen process runs again."""
         if process.frozen:
+            process.woke_at = self.schedule.now
             process.frozen, process.wake_at = False, inf
             self.network.woke(process)
             self.schedule.after(LATE, self._drain, process)

@@ -59,6 +59,9 @@ class Process:
     """Where it listens; empty if it does not."""
     alive: bool = True
     frozen: bool = False
+    froze_at: float = -inf
+    woke_at: float = -inf
+    """When it was frozen and woken last."""
     stopping: bool = False
     """It was asked to stop."""
     since: float = 0.0

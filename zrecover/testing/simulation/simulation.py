@@ -58,7 +58,7 @@ class Simulation(Cluster):
     def freeze(self, name: str) -> None:
         """SIGSTOP: it processes nothing; connections stay, messages queue."""
         self._told(f"freeze {name}")
-        self.processes[name].frozen = self.processes[name].alive
+        self._driver.freeze(self.processes[name])
 
     def wake(self, name: str) -> None:
         """SIGCONT: it goes on, and finds what has queued."""

@@ -84,6 +84,9 @@ def describe(message: m.Message) -> str:
         case m.Registered():
             less = f", {len(message.verdicts)} not in full" if message.verdicts else ""
             return f"Registered: session {_pair(message.session)}, seq {message.seq}{less}"
+        case m.Verdicts():
+            rows = (f"{row.uid} shard {row.shard} {row.verdict.name}" for row in message.verdicts)
+            return f"Verdicts: seq {message.seq}, {', '.join(rows)}"
         case m.InventoryChange():
             return (
                 f"InventoryChange: seq {message.base} to {message.seq}, "
