@@ -146,6 +146,8 @@ class JournalFile:
                         seal = ledger.apply(seal, change)
                     seal = seal._replace(whole=1) if whole and not lost else seal
                     refused.append("")
+                except UnicodeDecodeError:
+                    raise
                 except (ValueError, TypeError, OverflowError) as error:
                     run.execute("ROLLBACK TO batch")
                     seal, lost = before._replace(whole=0), True
@@ -161,14 +163,16 @@ class JournalFile:
         self._identity = self._stat()
         try:
             self._connection = self._connect(self.path)
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             raise self._fault(error) from error
         unwritable = ""
         try:
             with self._transaction("BEGIN IMMEDIATE") as run:
                 seal, memory = self._read(run)
                 whole = bool(seal.whole) and not behind
-                Ledger(run).put_seal(seal._replace(n=seal.n + 1, whole=int(whole)))
+                Ledger(run).put_seal(seal._replace(whole=int(whole)))  # shows whether it can be
+                if whole == bool(seal.whole):
+                    run.execute("ROLLBACK")
         except Unusable as error:
             unwritable = str(error)
             with self._transaction("BEGIN") as run:
@@ -193,7 +197,7 @@ class JournalFile:
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 of = connection.execute("PRAGMA application_id").fetchone()[0]
                 schema = connection.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.Error:
+        except _ERRORS:
             return  # perhaps half-written: reading it under a lock will show
         if of != _APPLICATION:
             raise Unusable(f"{self.path} belongs to another program: give another state directory")
@@ -248,7 +252,7 @@ class JournalFile:
             with suppress(FileExistsError):  # another supervisor was quicker: then it is that one
                 os.link(name, self.path)
             self._sync_directory()
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             raise self._fault(error) from error
         except OSError as error:
             raise Unusable(
@@ -294,7 +298,7 @@ class JournalFile:
             run.execute("PRAGMA synchronous = FULL")
             run.execute(f"PRAGMA journal_mode = {journal}")
             run.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-        except sqlite3.Error:
+        except _ERRORS:
             run.close()
             raise
         return run
@@ -308,15 +312,16 @@ class JournalFile:
         try:
             run.execute(begin)
             yield run
-            run.execute("COMMIT")
-        except sqlite3.Error as error:
+            if run.in_transaction:
+                run.execute("COMMIT")
+        except _ERRORS as error:
             raise self._fault(error) from error
         finally:
             if run.in_transaction:
                 with suppress(sqlite3.Error):
                     run.execute("ROLLBACK")
 
-    def _fault(self, error: sqlite3.Error) -> Unusable | Damaged:
+    def _fault(self, error: Exception) -> Unusable | Damaged:
         code: int | None = getattr(error, "sqlite_errorcode", None)
         if code is None or code & 0xFF in _DAMAGE:
             return Damaged(str(error))
@@ -325,6 +330,8 @@ class JournalFile:
         return Unusable(f"{self.path}: {error} ({name}): {advice}")
 
 
+_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""The second where what SQLite says of the damage quotes it."""
 _DAMAGE: Final = {
     sqlite3.SQLITE_ERROR,  # such as a table that is not there
     sqlite3.SQLITE_CORRUPT,
