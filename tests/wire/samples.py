@@ -171,6 +171,7 @@ VALUES: dict[str, Any] = {
     "workers": ("gpu-7", "gpu-8"),
     "tombstones": (m.Stone("old-rep1", Launch(1_790_000_000_000, 6), 1_789_000_000_000),),
     "done": True,
+    "delete": True,
     "reports": 12,
     "service": m.Service.EVENTS,
     "whole": True,
