@@ -21,9 +21,11 @@ from zrecover.cli.new_plugin import new_plugin
 from zrecover.cli.output import abandon_stdout, announce
 from zrecover.cli.plugins import plugins
 from zrecover.cli.progress import progress
+from zrecover.cli.replica import replica
 from zrecover.cli.replicas import replicas
 from zrecover.cli.status import status
 from zrecover.cli.supervisor import supervisor
+from zrecover.cli.wait import wait
 from zrecover.cli.worker import worker
 from zrecover.errors import ZRecoverError
 
@@ -94,7 +96,7 @@ _EXAMPLES = (
     cls=_App,
     name="zrecover",
     commands=[
-        *(discovery, supervisor, worker, status, replicas, explain),
+        *(discovery, supervisor, worker, status, wait, replicas, replica, explain),
         *(events, progress, cache),
         *(call, drill, plugins, new_plugin),
     ],

@@ -40,6 +40,7 @@ _LOOPBACK: Final = "tcp://127.0.0.1:*"
     examples=(
         "zrecover supervisor --endpoint tcp://127.0.0.1:5700 --expect-workers 3",
         "zrecover supervisor --announce tcp://127.0.0.1:5700    # uses `zrecover discovery`",
+        "zrecover supervisor --endpoint tcp://127.0.0.1:5700 --state-dir /var/lib/zrecover",
         "zrecover supervisor --endpoint tcp://127.0.0.1:5700 --set xinference.enabled=true",
     ),
 )
@@ -75,6 +76,26 @@ _LOOPBACK: Final = "tcp://127.0.0.1:*"
     type=SECONDS,
     metavar="SECONDS",
     help="A worker is removed after so much silence.  [default: 16]",
+)
+@setting(
+    "--state-dir",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Keep a journal there: who is expected, what was placed and deleted.",
+)
+@setting(
+    "--losers",
+    type=click.Choice(["keep", "drain", "stop"]),
+    default="keep",
+    show_default=True,
+    help="What becomes of a replica that lost against a higher launch.",
+)
+@setting(
+    "--orphans",
+    type=click.Choice(["adopt", "quarantine", "stop"]),
+    default="adopt",
+    show_default=True,
+    help="What becomes of a replica that nobody placed, where some were placed.",
 )
 @plugin_options
 @click.pass_context

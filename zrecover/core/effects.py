@@ -26,6 +26,7 @@ __all__ = [
     "Remember",
     "Reply",
     "Send",
+    "Settle",
 ]
 
 
@@ -134,6 +135,11 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class Settle:
+    """The recovery is complete: what was put on disk names everybody from now on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
     """Tell who asked for it what became of request `ticket`."""
 
@@ -165,6 +171,7 @@ Effect = (
     | Rebuild
     | Remember
     | Recall
+    | Settle
     | Confirm
     | Obey
     | Emit

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from itertools import count
 
 from zrecover.core.deleting import Deleting
-from zrecover.core.effects import Effect, Recall, Remember
+from zrecover.core.effects import Effect, Recall, Remember, Settle
 from zrecover.core.evidence import Evidence
 from zrecover.core.memory import Change, Kept, Memory, Placement, Tombstone
 from zrecover.core.orders import Orders
@@ -111,6 +111,8 @@ class Steward:
             self._known.pop(worker, None)
         self._remember([Change(Kept.LEFT, worker) for worker in missing], out)
         self._roster_due = True
+        if self._journal:
+            out.append(Settle())
 
     # --- workers ---
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from zrecover.core.effects import Recall, Remember
+from zrecover.core.effects import Recall, Remember, Settle
 from zrecover.core.events import Event
 from zrecover.core.inputs import Recalled, Remembered
 from zrecover.errors import LifecycleError
@@ -40,6 +40,8 @@ class Remembering:
                 self._pool.submit(self._recall)
             case Remember(ticket, changes):
                 self._journal.remember(changes, lambda done: self._back(Remembered(ticket, done)))
+            case Settle():
+                self._journal.settle()
             case _:
                 return False
         return True
