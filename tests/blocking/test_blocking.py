@@ -232,3 +232,22 @@ def test_a_handler_of_one_shard_blocks_for_the_other() -> None:
         b.serve(zrecover.Replica("big", n_worker=2, shard=1), second)
         a.serve(zrecover.Replica("big", n_worker=2, shard=0), first)
         assert client.call("big", 4, deadline=10) == 41
+
+
+def test_S17_the_services_for_threads(cluster: Cluster) -> None:
+    worker, client, services = cluster.worker, cluster.client, cluster.supervisor.services
+    worker.events.add("shout", "warm")
+    worker.progress.set("tune", 0.5, "half")
+    worker.cache.set("shout", "1", size=3)
+    wait_for(lambda: bool(services.event_collector) and bool(services.cache_tracker))
+    wait_for(lambda: bool(services.progress_tracker))
+    answer = client.events("shout")
+    assert [event["text"] for event in answer["events"]] == ["warm"]
+    since = (answer["cursor"][0], answer["cursor"][1])
+    assert client.events(since=since)["events"] == []
+    assert [row["info"] for row in client.progress("tune")] == ["half"]
+    assert [row["size"] for row in client.cache()] == [3]
+    assert [row["name"] for row in client.instances("shout")["instances"]] == ["shout"]
+    worker.progress.done("tune")
+    wait_for(lambda: services.progress_tracker[0].done)
+    assert services.status_guard.instances["shout"].count == 1

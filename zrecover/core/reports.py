@@ -72,7 +72,7 @@ class Reports:
                 else:
                     _put(self.progress, request, entry, self._limits.requests)
                 self._new(m.Service.PROGRESS, request, entry)
-            case m.CacheEntry():
+            case _:
                 encode_entry(m.Service.CACHE, entry)
                 key = (entry.model, entry.version)
                 if entry.gone:
