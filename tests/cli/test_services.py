@@ -75,13 +75,19 @@ def test_tables_and_lines_are_for_people(house: House, run: Run) -> None:
     ):
         assert run(command, "--endpoint", endpoint).stdout.strip() == nothing
     house.worker(endpoint, "w", "shout-rep0=factories:load")
-    told = run("events", "--endpoint", endpoint).stdout
+    told = until(
+        lambda: (out := run("events", "--endpoint", endpoint).stdout) != "no events\n" and out,
+        "an event",
+    )
     assert told.split()[:6] == ["TIME", "LEVEL", "MODEL", "WORKER", "WHAT", "DETAILS"]
     assert "shout-rep0 is loaded" in told and "seconds=" in told
-    done = run("progress", "--endpoint", endpoint).stdout
-    assert "load:shout-rep0" in done and "100 %" in done
+    done = until(
+        lambda: "100 %" in (out := run("progress", "--endpoint", endpoint).stdout) and out,
+        "the finished load",
+    )
+    assert "load:shout-rep0" in done
     lines = run("progress", "load:shout-rep0", "--follow", "--endpoint", endpoint).stdout
-    assert lines.strip() == "load:shout-rep0  w  100 %  loaded"
+    assert lines.strip() == "load:shout-rep0 w 100 % loaded"
 
 
 @pytest.mark.parametrize("words", [["events"], ["events", "--follow"], ["progress"], ["cache"]])

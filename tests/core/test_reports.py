@@ -8,6 +8,7 @@ from tests.core.driving import claim
 from tests.core.test_worker import Bench
 from zrecover.config import Limits
 from zrecover.core import inputs as on
+from zrecover.core.effects import Send
 from zrecover.core.reports import Reports
 from zrecover.core.worker import WorkerCore
 from zrecover.errors import BadMessage
@@ -113,7 +114,16 @@ def test_news_are_sent_together_a_few_times_a_second() -> None:
     assert bench.core.reports.next_deadline is None
 
 
-def test_what_is_done_or_gone_is_told_once_and_not_again() -> None:
+def test_L14_the_last_news_leave_before_the_goodbye() -> None:
+    bench = Bench().open()
+    tell(bench, event("a"), event("b"))
+    bench.give(on.Stop("done"))
+    assert texts(bench) == ["b"]
+    kinds = [type(e.message) for e in bench.out if isinstance(e, Send)]
+    assert kinds == [m.ServiceReport, m.Goodbye]
+
+
+def test_what_is_done_is_told_for_a_minute_and_what_is_gone_once() -> None:
     bench = Bench().open()
     tell(bench, step("r", 0.1))
     tell(bench, step("r", 1.0, done=True), cached("m"), cached("m", gone=True))
@@ -124,7 +134,10 @@ def test_what_is_done_or_gone_is_told_once_and_not_again() -> None:
     ]
     bench.give(on.LinkDown(bench.core.link.number, "gone")).connect("b", epoch=101)
     bench.hear(bench.registered(boot="b", epoch=101))
-    # Both services were used: that there is nothing any more is said, too.
+    # Whoever leads next is told, too. Both services were used: so what is empty is said as well.
+    assert told(bench) == [(PROGRESS, True, [step("r", 1.0, done=True)]), (CACHE, True, [])]
+    bench.give(on.LinkDown(bench.core.link.number, "gone"), 60.0).connect("c", epoch=102)
+    bench.hear(bench.registered(boot="c", epoch=102))
     assert told(bench) == [(PROGRESS, True, []), (CACHE, True, [])]
 
 
@@ -174,8 +187,8 @@ def test_P03_what_is_kept_is_bounded() -> None:
     reports = Reports(limits)
     for n in range(5):
         for entry in (event(str(n)), event("x", f"m{n}"), step(f"r{n}", 0.1), cached(f"m{n}")):
-            reports.take(entry)
-    reports.take(step("r3", 0.2))
+            reports.take(entry, 1.0)
+    reports.take(step("r3", 0.2), 1.0)
     assert {model: len(ring) for model, ring in reports.events.items()} == {"m": 3, "m4": 1}
     assert list(reports.progress) == ["r4", "r3"]
     assert list(reports.cache) == [("m3", ""), ("m4", "")]
@@ -185,7 +198,7 @@ def test_P03_too_many_news_at_once_become_the_whole() -> None:
     reports = Reports(Limits(cached=2, events=2))
     reports.begin(Session(1, 1))
     for n in range(4):
-        reports.take(event(str(n)))
+        reports.take(event(str(n)), 1.0)
     (send,) = reports.due(1, 10.0)
     assert isinstance(send.message, m.ServiceReport)
     assert send.message.whole
@@ -198,7 +211,7 @@ def test_P04_what_no_supervisor_could_read_changes_nothing() -> None:
     reports = bench.core.reports
     for bad in (event("x" * 500), step("", 0.5), cached("m", "v" * 500)):
         with pytest.raises(BadMessage):
-            reports.take(bad)
+            reports.take(bad, 1.0)
     assert (len(reports.events), len(reports.progress), len(reports.cache)) == (0, 0, 0)
     tell(bench, event("fine"))
     assert [entry.n for _, _, found in told(bench) for entry in found

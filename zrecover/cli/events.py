@@ -83,7 +83,7 @@ async def _follow(
 
 def _line(event: dict[str, Any]) -> str:
     words = (time_of(event["at"]), event["level"], event["model"], event["worker"], event["text"])
-    return one_line("  ".join((*words, details_of(event["details"]))).rstrip())
+    return one_line(" ".join((*words, details_of(event["details"]))).rstrip())
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

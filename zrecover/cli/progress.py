@@ -130,7 +130,7 @@ def _tell(invocation: Invocation, row: dict[str, Any]) -> None:
         emit(row)
     else:
         words = (row["request"], row["worker"], _percent(row), *_rest(row))
-        print(one_line("  ".join(words)), flush=True)
+        print(one_line(" ".join(words)), flush=True)
 
 
 def _table(rows: Rows) -> Table:

@@ -22,6 +22,7 @@ from zrecover.wire.codec import encode_entry
 __all__ = ["Reports"]
 
 _PACE = 0.1
+_SHOWN = 60.0
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -34,6 +35,8 @@ class Reports:
         """The last events of each model; the model that was heard of last comes last."""
         self.progress: OrderedDict[str, m.ProgressEntry] = OrderedDict()
         """How far each request under way is, those that moved last at the end."""
+        self.finished: OrderedDict[str, tuple[float, m.ProgressEntry]] = OrderedDict()
+        """Requests that ended a moment ago, and when: whoever leads next hears of it, too."""
         self.cache: OrderedDict[tuple[str, str], m.CacheEntry] = OrderedDict()
         """What is cached, by model and version."""
         self._limits = limits
@@ -53,7 +56,7 @@ class Reports:
             return None
         return self._sent_at + _PACE
 
-    def take(self, entry: m.Entry) -> None:
+    def take(self, entry: m.Entry, now: float) -> None:
         """Keep an entry; it is sent when it is due. An event gets its number.
 
         Raises BadMessage for one that no supervisor could read; nothing changes then.
@@ -67,8 +70,10 @@ class Reports:
                 self._new(m.Service.EVENTS, self._n, entry)
             case m.ProgressEntry(request=request):
                 encode_entry(m.Service.PROGRESS, entry)
+                self.progress.pop(request, None)
+                self.finished.pop(request, None)
                 if entry.done:
-                    self.progress.pop(request, None)
+                    _put(self.finished, request, (now, entry), max(1, self._limits.requests // 4))
                 else:
                     _put(self.progress, request, entry, self._limits.requests)
                 self._new(m.Service.PROGRESS, request, entry)
@@ -129,12 +134,13 @@ class Reports:
         self._news.clear()
         self._all = True
 
-    def due(self, link: int, now: float) -> list[Send]:
-        """The reports that have to be sent now."""
+    def due(self, link: int, now: float, *, last: bool = False) -> list[Send]:
+        """The reports that have to be sent now; with `last` all that is new."""
         at, session = self.next_deadline, self._session
-        if at is None or at > now or session is None:
+        if at is None or session is None or (at > now and not last):
             return []
         whole = self._all
+        self._forget_finished(now)
         news = {service: list(entries.values()) for service, entries in self._news.items()}
         out = []
         for service, entries in (self._own() if whole else news).items():
@@ -147,13 +153,22 @@ class Reports:
         self._news = {}
         return out
 
+    def _forget_finished(self, now: float) -> None:
+        for request, (at, _) in list(self.finished.items()):
+            if at + _SHOWN > now:
+                break
+            del self.finished[request]
+
     def _own(self) -> dict[m.Service, list[m.Entry]]:
         """All that a supervisor has to know, of each service that was ever used."""
         events = [event for ring in self.events.values() for event in ring]
         events.sort(key=lambda event: event.n)
         own: dict[m.Service, list[m.Entry]] = {
             m.Service.EVENTS: [*events],
-            m.Service.PROGRESS: list(self.progress.values()),
+            m.Service.PROGRESS: [
+                *self.progress.values(),
+                *(entry for _, entry in self.finished.values()),
+            ],
             m.Service.CACHE: list(self.cache.values()),
         }
         return {service: own[service] for service in m.Service if service in self._used}

@@ -28,6 +28,7 @@ from zrecover.core.inputs import (
 from zrecover.core.inventory import Inventory, parts_of, with_offer
 from zrecover.core.link import LinkCore, LinkState, pace
 from zrecover.core.reports import Reports
+from zrecover.core.tally import WorkerTally
 from zrecover.core.witnesses import Remembered
 from zrecover.ids import NO_SESSION
 from zrecover.model import Verdict
@@ -88,6 +89,7 @@ class WorkerCore:
         """Version of the inventory that the supervisor has; -1 if none."""
         self.dropped = 0
         """Messages that were stale and changed nothing."""
+        self.tally = WorkerTally()
         self._cluster, self._timing, self._rng, self._limits = cluster, timing, rng, limits
         self._offers = offers
         self._offer = 0
@@ -139,11 +141,12 @@ class WorkerCore:
             case Obeyed(id, done, reason):
                 self._obeyed(id, done, reason, out)
             case Reported(entry):
-                self.reports.take(entry)
+                self.reports.take(entry, now)
             case LoopSeen(busy_for):
                 self._busy_for = busy_for
             case Stop(reason):
                 if self.link.state in (LinkState.OPENING, LinkState.OPEN):
+                    out += self.reports.due(number, now, last=True)
                     out.append(Send(number, self._goodbye(reason)))
                 out += self.link.end(reason, now, linger=0.5)
             case Received(link, message):
@@ -157,6 +160,7 @@ class WorkerCore:
                     self._tick(now, out)
         self._follow(openings, out)
         out += self.reports.due(self.link.number, now)
+        self.tally.take(out)
         return out
 
     def _goodbye(self, reason: str) -> m.Goodbye:
@@ -231,6 +235,7 @@ class WorkerCore:
         if not obey:
             self.dropped += 1
             return
+        self.tally.heard_at = now
         match message:
             case m.Registered():
                 self._registered(message, now, out)
