@@ -8,6 +8,7 @@ from tests.core.desk import Desk, register
 from tests.core.driving import claim
 from zrecover.core import inputs as on
 from zrecover.core.evidence import Evidence
+from zrecover.ids import Launch
 from zrecover.wire import messages as m
 
 
@@ -56,7 +57,10 @@ def test_V21_what_is_not_known_is_said() -> None:
     assert "nothing is known of 'x'" in str(explain(desk, "x")["error"])
     assert "say what to explain" in str(explain(desk, None)["error"])
     (result,) = desk.hear("s", m.Query("prod", 5, "nonsense")).to("s", m.Result)
-    assert result.error == "no query 'nonsense'; there are: status, explain, instances, events, progress, cache"
+    assert (
+        result.error
+        == "no query 'nonsense'; there are: status, explain, instances, events, progress, cache"
+    )
 
 
 def test_a_silent_worker_can_be_forgotten_by_hand_but_not_one_that_lives() -> None:
@@ -87,3 +91,37 @@ def test_P03_evidence_is_bounded_and_repeats_nothing() -> None:
     assert list(evidence.of("b")) == [], "the one that was noted longest ago"
     assert len(list(evidence.of("a"))) == 3
     assert list(evidence.of("x")) == []
+
+
+def test_V21_a_claim_that_loses_is_noted_once_and_again_when_it_loses_again() -> None:
+    desk = Desk().hear("p", register("w", claim(launch=Launch(5, 1))))
+    desk.hear("q", register("v", claim(launch=Launch(5, 2))))
+
+    def lost() -> list[str]:
+        return [text for text in sentences(explain(desk, "m-rep0")) if "is not used" in text]
+
+    says = "the claim of worker w on shard 0 is not used, duplicate: launch 5.2 is preferred"
+    (text,) = lost()
+    assert text.startswith(says)
+    assert sentences(explain(desk, "m-rep0"))[-1] == "routed, verdict FULL"
+    for _ in range(3):  # judged anew, and nothing of it has changed
+        desk.give(on.PeerGone("q"))
+        desk.beat("v")
+    assert len(lost()) == 1
+    desk.hear("q", m.Goodbye(desk.session("v"), "bye"))
+    desk.hear("q", register("v", claim(launch=Launch(5, 3)), incarnation=6))
+    assert len(lost()) == 2
+    desk.hear("q", m.Goodbye(desk.session("v"), "bye"))
+    desk.hear("p", m.Goodbye(desk.session("w"), "bye"))
+    assert sentences(explain(desk, "m-rep0"))[-1] == "nobody claims it any more"
+    assert desk.core.evidence._lost == {}
+
+
+def test_P03_conflicts_of_subjects_that_are_given_up_are_given_up_too() -> None:
+    evidence = Evidence(subjects=1)
+    desk = Desk().hear("p", register("w", claim(launch=Launch(5, 1))))
+    desk.hear("q", register("v", claim(launch=Launch(5, 2))))
+    evidence.judged("m-rep0", 1.0, desk.core.registry.replicas["m-rep0"])
+    assert len(evidence._lost) == 1
+    evidence.note("other", 2.0, "so")
+    assert evidence._lost == {}

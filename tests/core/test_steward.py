@@ -7,6 +7,7 @@ import pytest
 from tests.core.driving import World, claim
 from zrecover.core import inputs as on
 from zrecover.core.effects import Effect
+from zrecover.core.events import WorkerForgotten
 from zrecover.core.intent import Intent, Losers, Orphans
 from zrecover.core.memory import Memory, Placement, Tombstone
 from zrecover.core.supervisor import SupervisorCore
@@ -14,10 +15,11 @@ from zrecover.core.view import Confidence, ReplicaStatus, SupervisorState
 from zrecover.core.witnesses import Remembered
 from zrecover.core.worker import WorkerCore
 from zrecover.errors import InvalidReplica
-from zrecover.ids import Launch, RosterVersion
+from zrecover.ids import Launch, RosterVersion, Session
 from zrecover.wire import messages as m
 
 SERVING = SupervisorState.SERVING
+SESSION = Session(1, 1)
 
 
 class Cluster:
@@ -78,6 +80,12 @@ class Cluster:
         for effect in out:
             self.world._carry_out(node, effect)
         self.world.give(node.name, on.Tick())
+
+    def forget(self, worker: str, supervisor: SupervisorCore) -> str:
+        out: list[Effect] = []
+        error = supervisor.forget(worker, self.world.now, out)
+        self._do(supervisor, out)
+        return error
 
     def uids(self, supervisor: SupervisorCore) -> list[str]:
         view = supervisor.view(self.world.now)
@@ -177,6 +185,48 @@ def test_a_journal_of_a_higher_epoch_asks_for_one_above() -> None:
     cluster.world.disk = Memory(above, ("w0", "w1"))
     second = cluster.again()
     assert second.epoch > above
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_V13_a_recovery_is_freed_of_a_missing_worker_that_somebody_forgets(journal: bool) -> None:
+    cluster = Cluster(3, journal=journal)
+    cluster.world.kill("w2")
+    cluster.world.kill("a")
+    second = cluster.world.supervisor("b", journal=journal)
+    cluster.world.run(1.0)
+    assert second.recovery.missing == ("w2",)
+    assert "is registered or expected" in cluster.forget("w9", second)
+    assert cluster.forget("w2", second) == ""
+    assert second.state is SERVING, "nobody else was missing"
+    assert "expected no longer" in str(second.evidence.of("worker w2")[-1])
+    assert [event.worker for event in cluster.world.told(WorkerForgotten)] == ["w2"]
+    report = second.recovery.report(second.registry, cluster.world.now)
+    assert (report.expected, report.missing) == (("w0", "w1"), ())
+    assert report.confidence is (Confidence.JOURNAL if journal else Confidence.ROSTER)
+    assert "is registered or expected" in cluster.forget("w2", second)
+    cluster.world.run(2.0)
+    assert cluster.workers[0].remembered.workers == ("w0", "w1")
+    assert not journal or cluster.world.disk.workers == ("w0", "w1")
+
+
+def test_who_has_left_is_not_expected_again_from_older_evidence() -> None:
+    cluster = Cluster(3, journal=True)
+    cluster.world.freeze("w1")
+    cluster.world.kill("a")
+    second = cluster.world.supervisor("b")  # has lost its journal
+    cluster.world.until(lambda: "w0" in second.registry.workers, within=5.0)
+    cluster.world.give("w0", on.Stop("done"))
+    cluster.world.run(1.0)
+    assert second.recovery.missing == ("w1",)
+    second.recovery.testified(RosterVersion(second.epoch, 9), ("w0", "w1", "w2"))
+    assert second.recovery.missing == ("w1",), "w0 has said goodbye since"
+    assert second.recovery.has_left("w0")
+    second.steward.recalled(Memory(1, ("w0", "w1", "w2")))
+    assert second.recovery.missing == ("w1",)
+    cluster.world.kill("w0")
+    cluster.world.worker("w0", node="again")
+    cluster.world.run(1.0)
+    assert not second.recovery.has_left("w0")
 
 
 # --- deletes ---
@@ -370,7 +420,7 @@ def test_a_placement_is_journaled_and_ends_with_its_delete() -> None:
     cluster.delete("x-rep0", second)
     cluster.world.run(1.0)
     assert "x" not in second.view(cluster.world.now).models
-    assert cluster.world.disk.placements == ()
+    assert not cluster.world.disk.placements
 
 
 @pytest.mark.parametrize(
@@ -405,17 +455,8 @@ def test_a_witness_keeps_the_newest_roster_and_all_tombstones() -> None:
 
     def say(n: int, *names: str, part: int = 0, last: bool = True, uid: str = "") -> m.Witness:
         stones = (m.Stone(uid, Launch(1, n), n),) if uid else ()
-        return m.Witness(
-            (1, 1),
-            1,
-            "b",
-            RosterVersion(1, n),
-            bool(names),
-            part,
-            last,
-            names,
-            stones,  # type: ignore[arg-type]
-        )
+        version = RosterVersion(1, n)
+        return m.Witness(SESSION, 1, "b", version, bool(names), part, last, names, stones)
 
     assert kept.keep(say(2, "a", "b"))
     assert kept.keep(say(1, "z"))
@@ -436,7 +477,7 @@ def test_a_long_testimony_comes_in_parts() -> None:
     for part in range(3):
         some = tuple(names[part * 1500 : (part + 1) * 1500])
         version = RosterVersion(1, 1)
-        kept.keep(m.Witness((1, 1), 1, "b", version, True, part, part == 2, some))  # type: ignore[arg-type]
+        kept.keep(m.Witness(SESSION, 1, "b", version, True, part, part == 2, some))
     said = kept.testimony("prod", 9)
     assert len(said) == 3
     assert [name for part in said for name in part.workers] == names

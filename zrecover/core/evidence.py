@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from zrecover.core.registry import WorkerRecord
-from zrecover.core.view import ReplicaView
+from zrecover.core.view import Conflict, ReplicaView
 from zrecover.model import Decision
 from zrecover.wire.messages import Claim
 
@@ -48,6 +48,8 @@ class Evidence:
     def __init__(self, *, notes: int = _NOTES, subjects: int = _SUBJECTS) -> None:
         self._notes, self._subjects = notes, subjects
         self._of: OrderedDict[str, list[Note]] = OrderedDict()
+        self._lost: dict[str, frozenset[Conflict]] = {}
+        """Conflicts that were noted and go on, by replica."""
 
     def __len__(self) -> int:
         return len(self._of)
@@ -58,7 +60,7 @@ class Evidence:
         if notes is None:
             notes = self._of[subject] = []
             if len(self._of) > self._subjects:
-                self._of.popitem(last=False)
+                self._lost.pop(self._of.popitem(last=False)[0], None)
         else:
             self._of.move_to_end(subject)
             if notes[-1][1:] == (text, values):
@@ -79,12 +81,27 @@ class Evidence:
 
     def judged(self, uid: str, at: float, replica: ReplicaView | None) -> None:
         """What a replica is now, after its claims have changed."""
+        if uid in self._lost or (replica is not None and replica.conflicts):
+            self._conflicts(uid, at, () if replica is None else replica.conflicts)
         if replica is None:
             self.note(uid, at, "nobody claims it any more")
         elif replica.routes:
             self.note(uid, at, "routed, verdict {}", replica.verdict.name)
         else:
             self.note(uid, at, "not routed, {}: {}", replica.state, replica.reason)
+
+    def _conflicts(self, uid: str, at: float, conflicts: tuple[Conflict, ...]) -> None:
+        """Note each claim that has lost since the last judgement."""
+        before = self._lost.pop(uid, frozenset())
+        for conflict in conflicts:
+            if conflict not in before:
+                text = "the claim of worker {} on shard {} is not used, {}: {}"
+                worker, shard, rule, why = (
+                    conflict.worker, conflict.shard, conflict.rule, conflict.reason,
+                )  # fmt: skip
+                self.note(uid, at, text, worker, shard, rule, why)
+        if conflicts:
+            self._lost[uid] = frozenset(conflicts)
 
     def registered(self, record: WorkerRecord, at: float) -> None:
         """A worker's registration was accepted."""

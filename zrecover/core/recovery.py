@@ -25,6 +25,7 @@ class Recovery:
         self._ended: float | None = None
         self._seen: dict[str, None] = {}
         self._expected: dict[str, None] = {}
+        self._left: dict[str, None] = {}
         self._source: Confidence | None = None
         self._version = RosterVersion(0, 0)
         self._waits = True
@@ -58,12 +59,13 @@ class Recovery:
         self._began, self._ended, self.confidence = now, None, None
         self._seen.clear()
         self._expected.clear()
+        self._left.clear()
         self._source, self._version, self._waits = None, RosterVersion(0, 0), True
 
     def recalled(self, workers: tuple[str, ...]) -> None:
         """The journal names these workers; nothing if it is empty."""
         if workers and self.confidence is None:
-            self._source, self._expected = Confidence.JOURNAL, dict.fromkeys(workers)
+            self._source, self._expected = Confidence.JOURNAL, self._without_left(workers)
 
     def testified(self, version: RosterVersion, workers: tuple[str, ...]) -> None:
         """A worker that came back keeps this roster; the newest one counts."""
@@ -71,15 +73,25 @@ class Recovery:
             return
         if workers and version > self._version:
             self._source, self._version = Confidence.ROSTER, version
-            self._expected = dict.fromkeys(workers)
+            self._expected = self._without_left(workers)
 
     def returned(self, worker: str) -> None:
         """A worker has finished its replay."""
         self._seen[worker] = None
+        self._left.pop(worker, None)
 
     def left(self, worker: str) -> None:
         """A worker has said goodbye, or somebody forgot it: it is expected no longer."""
         self._expected.pop(worker, None)
+        self._left[worker] = None
+
+    def has_left(self, worker: str) -> bool:
+        """True where a worker has left in this reign, and is not back."""
+        return worker in self._left
+
+    def _without_left(self, workers: tuple[str, ...]) -> dict[str, None]:
+        """Those of them that may still come: evidence may be older than a goodbye."""
+        return {worker: None for worker in workers if worker not in self._left}
 
     def check(self, now: float, *, undecided: bool = False) -> bool:
         """End the recovery if the evidence is there; True the moment it ends."""

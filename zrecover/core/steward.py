@@ -90,7 +90,8 @@ class Steward:
         """What the journal has kept."""
         self._registrar.touched += self._registry.place(memory.placements)
         self._registrar.touched += self._registry.bury(memory.tombstones)[1]
-        self._known.update(dict.fromkeys(memory.workers))
+        left = self._recovery.has_left
+        self._known.update(dict.fromkeys(name for name in memory.workers if not left(name)))
         self._recovery.recalled(memory.workers)
 
     def run(self, now: float, *, serving: bool, out: list[Effect]) -> None:
@@ -149,6 +150,15 @@ class Steward:
         recent = list(self._registry.intent.tombstones.values())[-_RECENT:]
         if recent:
             out += self.witnesses.hand(record, self._epoch, recent)
+
+    def forget(self, worker: str, out: list[Effect]) -> bool:
+        """A worker that is expected, and not back, is expected no longer; False if it is not."""
+        if self._recovery.confidence is not None or worker not in self._recovery.missing:
+            return False
+        self._recovery.left(worker)
+        self._known.pop(worker, None)
+        self._remember([Change(Kept.LEFT, worker)], out)
+        return True
 
     def _removed(self, worker: str, out: list[Effect]) -> None:
         self.witnesses.forget(worker)

@@ -293,10 +293,17 @@ class SupervisorCore:
         self.liveness.clear()
 
     def forget(self, worker: str, now: float, out: list[Effect]) -> str:
-        """Remove a silent worker before its time; why that cannot be, empty once it is done."""
+        """Remove a silent worker before its time, or expect one no longer that is missing.
+
+        Why that cannot be, empty once it is done.
+        """
         record = self.registry.workers.get(worker)
         if record is None:
-            return f"no worker {worker!r} is registered"
+            if not self.steward.forget(worker, out):
+                return f"no worker {worker!r} is registered or expected"
+            self.evidence.worker(worker, now, "is expected no longer, as somebody asked")
+            out.append(Emit(WorkerForgotten(worker)))
+            return ""
         if record.state is WorkerState.ALIVE:
             return f"worker {worker!r} is alive; stop its process instead"
         self.registrar.remove(worker, "was forgotten, as somebody asked", now)
