@@ -199,6 +199,13 @@ def test_a_silent_worker_can_be_forgotten_through_the_supervisor() -> None:
     assert Bench().core.forget("w", 8) == []
 
 
+def test_a_replica_can_be_stopped_or_deleted_through_the_supervisor() -> None:
+    bench = Bench().open()
+    for delete in (False, True):
+        asked = bench.core.remove("m-rep0", 8, delete=delete)
+        assert asked == [Send(1, m.Remove("prod", 8, "m-rep0", delete))]
+
+
 def test_P03_questions_without_an_answer_are_not_kept_for_ever() -> None:
     bench = Bench().open()
     for _ in range(200):

@@ -20,12 +20,12 @@ from zrecover.core import inputs as on
 from zrecover.core.client import ClientCore
 from zrecover.core.effects import Ask, Connect, Effect, Send
 from zrecover.core.link import LINK_TABLE, LinkInput, LinkState
-from zrecover.core.memory import Memory
+from zrecover.core.memory import Memory, Placement, Tombstone
 from zrecover.core.routes import RouteBook
 from zrecover.core.supervisor import SUPERVISOR_TABLE, SupervisorInput
 from zrecover.core.view import SupervisorState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
-from zrecover.ids import NO_LAUNCH, Launch, RouteVersion, Session
+from zrecover.ids import NO_LAUNCH, Launch, RosterVersion, RouteVersion, Session
 from zrecover.model import Decision, ReplicaState, Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.codec import encode_claim, encode_entry
@@ -140,6 +140,14 @@ NUMBERED: dict[type[m.Message], set[str]] = {
     m.InventoryChange: {"base"},
     m.Registered: {"version"},
 }
+ROSTERS = made(RosterVersion, one_of(100, 1000, 1000, 1001), one_of(0, 1, 1, 2))
+OWN: dict[type[m.Message], dict[str, Make]] = {
+    m.Order: {"action": one_of("drain", "stop")},
+    m.Witness: {"version": ROSTERS},
+    m.Kept: {"version": ROSTERS},
+    m.Testimony: {"version": ROSTERS},
+}
+"""What is said otherwise in some messages than in all others."""
 MESSAGES: list[type[m.Message]] = sorted(
     (
         kind
@@ -153,7 +161,9 @@ MESSAGES: list[type[m.Message]] = sorted(
 def message_of(kind: type[m.Message]) -> Make:
     fields: dict[str, Make] = {}
     for name, annotation in kind.__annotations__.items():
-        if name in NUMBERED.get(kind, ()):
+        if name in OWN.get(kind, {}):
+            fields[name] = OWN[kind][name]
+        elif name in NUMBERED.get(kind, ()):
             fields[name] = NUMBERS
         elif name in BY_FIELD:
             fields[name] = BY_FIELD[name]
@@ -187,6 +197,12 @@ OF_DISCOVERY = any_of(*get_args(m.FromDiscoveryToSupervisor))
 LINKS = one_of(0, 1, 1, 1, 2, 3)
 PEERS = one_of("p", "q", "c")
 DECISIONS = some(one_of(Decision(Verdict.FULL), Decision(Verdict.HOLD, "held")), 3)
+MEMORY = Memory(
+    900,
+    ("w", "v", "x"),
+    (Tombstone("m-rep1", Launch(1, 1), 1000),),
+    (Placement("m-rep0", "m", Launch(1, 1), 1), Placement("n-rep0", "n", Launch(900, 1), 2)),
+)
 INPUTS: dict[str, Make] = {
     "Start": made(on.Start),
     "Tick": made(on.Tick),
@@ -209,7 +225,7 @@ INPUTS: dict[str, Make] = {
     "Freshen": made(on.Freshen),
     "Reported": made(on.Reported, any_entry),
     "Obeyed": made(on.Obeyed, one_of(1, 2), one_of(True, False), one_of("", "no")),
-    "Recalled": made(on.Recalled, one_of(Memory())),
+    "Recalled": made(on.Recalled, one_of(Memory(), MEMORY)),
     "Remembered": made(on.Remembered, one_of(1, 2), one_of(True, False)),
 }
 LIKELY: list[Make] = [

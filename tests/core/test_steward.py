@@ -1,233 +1,21 @@
-"""What should exist, and who is expected: deletes, placements, orders, witnesses, journal."""
+"""What should exist: deletes, orders and placements, and whoever must not forget them."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.core.driving import World, claim
+from tests.core.desk import Desk, register
+from tests.core.driving import claim
+from tests.core.steered import Cluster
 from zrecover.core import inputs as on
-from zrecover.core.effects import Effect
-from zrecover.core.events import WorkerForgotten
 from zrecover.core.intent import Intent, Losers, Orphans
-from zrecover.core.memory import Memory, Placement, Tombstone
-from zrecover.core.supervisor import SupervisorCore
-from zrecover.core.view import Confidence, ReplicaStatus, SupervisorState
-from zrecover.core.witnesses import Remembered
-from zrecover.core.worker import WorkerCore
+from zrecover.core.memory import Placement, Tombstone
+from zrecover.core.view import ReplicaStatus
 from zrecover.errors import InvalidReplica
-from zrecover.ids import Launch, RosterVersion, Session
+from zrecover.ids import NO_LAUNCH, Launch, Session
 from zrecover.wire import messages as m
-
-SERVING = SupervisorState.SERVING
-SESSION = Session(1, 1)
-
-
-class Cluster:
-    def __init__(
-        self,
-        workers: int = 3,
-        *,
-        journal: bool = False,
-        intent: Intent | None = None,
-        expect: int | None = None,
-    ) -> None:
-        self.world = World()
-        self.world.discovery()
-        self.journal = journal
-        count = workers if expect is None else expect
-        self.first = self.world.supervisor("a", expect=count, journal=journal, intent=intent)
-        self.workers = [
-            self.world.worker(f"w{n}", claim(f"m-rep{n}", created_ts=n + 1)) for n in range(workers)
-        ]
-        self.settle(self.first)
-        self.world.run(2.0)  # until the witnesses have the roster
-
-    def settle(self, supervisor: SupervisorCore, within: float = 30.0) -> float:
-        boot = supervisor.reign.candidacy.boot
-        return self.world.until(
-            lambda: (
-                supervisor.state is SERVING
-                and all(w.settled and w.link.boot == boot for w in self.workers if self.alive(w))
-            ),
-            within=within,
-        )
-
-    def alive(self, worker: WorkerCore) -> bool:
-        return any(n.core is worker and not n.frozen for n in self.world.nodes.values())
-
-    def again(self, boot: str = "b", **options: int | bool | None) -> SupervisorCore:
-        """Kill the first supervisor and start another one elsewhere."""
-        self.world.kill("a")
-        second = self.world.supervisor(boot, journal=self.journal, **options)  # type: ignore[arg-type]
-        self.settle(second)
-        return second
-
-    def delete(self, uid: str, supervisor: SupervisorCore | None = None) -> str:
-        core = supervisor or self.first
-        out: list[Effect] = []
-        error = core.steward.delete(uid, 7, out)
-        self._do(core, out)
-        return error
-
-    def place(self, model: str, replicas: int = 1, n_worker: int = 1) -> tuple[Placement, ...]:
-        out: list[Effect] = []
-        placements = self.first.steward.place(model, replicas, n_worker, out)
-        self._do(self.first, out)
-        return placements
-
-    def _do(self, core: SupervisorCore, out: list[Effect]) -> None:
-        node = next(n for n in self.world.nodes.values() if n.core is core)
-        for effect in out:
-            self.world._carry_out(node, effect)
-        self.world.give(node.name, on.Tick())
-
-    def forget(self, worker: str, supervisor: SupervisorCore) -> str:
-        out: list[Effect] = []
-        error = supervisor.forget(worker, self.world.now, out)
-        self._do(supervisor, out)
-        return error
-
-    def uids(self, supervisor: SupervisorCore) -> list[str]:
-        view = supervisor.view(self.world.now)
-        return [r.uid for model in view.models.values() for r in model.replicas]
-
-
-# --- who is expected ---
-
-
-def test_V18_the_roster_of_one_survivor_is_enough_to_know_who_is_missing() -> None:
-    cluster = Cluster(5)
-    for name in ("w1", "w2", "w3"):
-        cluster.world.freeze(name)
-    cluster.world.kill("a")
-    second = cluster.world.supervisor("b")
-    cluster.world.run(3.0)
-    assert second.state is SupervisorState.RECOVERING
-    report = second.recovery.report(second.registry, cluster.world.now)
-    assert report.expected == ("w0", "w1", "w2", "w3", "w4")
-    assert report.missing == ("w1", "w2", "w3")
-    for name in ("w1", "w2", "w3"):
-        cluster.world.wake(name)
-    cluster.settle(second)
-    assert second.recovery.confidence is Confidence.ROSTER
-
-
-def test_V18_a_crash_during_recovery_forgets_nobody() -> None:
-    cluster = Cluster(5)
-    cluster.world.freeze("w4")
-    cluster.world.kill("a")
-    cluster.world.supervisor("b")
-    cluster.world.run(2.0)
-    cluster.world.kill("b")
-    third = cluster.world.supervisor("c")
-    cluster.world.run(2.0)
-    report = third.recovery.report(third.registry, cluster.world.now)
-    assert report.missing == ("w4",), "the partial roster of b overwrote nothing"
-    assert third.state is SupervisorState.RECOVERING
-
-
-def test_V13_a_worker_that_died_during_the_outage_ends_the_recovery_at_its_window() -> None:
-    cluster = Cluster(3)
-    cluster.world.kill("w2")
-    second = cluster.again()
-    report = second.recovery.report(second.registry, cluster.world.now)
-    assert (report.confidence, report.missing) == (Confidence.WINDOW, ("w2",))
-    assert cluster.uids(second) == ["m-rep0", "m-rep1"]
-
-
-def test_a_worker_that_said_goodbye_is_not_expected() -> None:
-    cluster = Cluster(3)
-    cluster.world.give("w2", on.Stop("done"))
-    cluster.world.run(2.0)
-    cluster.world.kill("w2")
-    second = cluster.again()
-    report = second.recovery.report(second.registry, cluster.world.now)
-    assert (report.confidence, report.expected) == (Confidence.ROSTER, ("w0", "w1"))
-
-
-def test_a_count_that_agrees_with_the_roster_makes_waiting_needless() -> None:
-    cluster = Cluster(3)
-    cluster.world.kill("a")
-    second = cluster.world.supervisor("b", expect=3)
-    assert cluster.settle(second) < 0.2
-    assert second.recovery.confidence is Confidence.ROSTER
-
-
-def test_the_journal_is_the_strongest_evidence() -> None:
-    cluster = Cluster(3, journal=True)
-    assert cluster.world.disk.workers == ("w0", "w1", "w2")
-    second = cluster.again()
-    assert second.recovery.confidence is Confidence.JOURNAL
-    assert cluster.world.disk.epoch == second.epoch
-
-
-def test_without_survivors_the_journal_still_knows_who_is_missing() -> None:
-    cluster = Cluster(2, journal=True)
-    for name in ("w0", "w1"):
-        cluster.world.freeze(name)
-    cluster.world.kill("a")
-    second = cluster.world.supervisor("b", journal=True)
-    cluster.world.run(1.0)
-    assert second.recovery.missing == ("w0", "w1")
-
-
-def test_a_lost_worker_leaves_roster_and_journal() -> None:
-    cluster = Cluster(3, journal=True)
-    cluster.world.kill("w2")
-    cluster.world.run(25.0)
-    assert cluster.world.disk.workers == ("w0", "w1")
-    assert cluster.workers[0].remembered.workers == ("w0", "w1")
-
-
-def test_a_journal_of_a_higher_epoch_asks_for_one_above() -> None:
-    cluster = Cluster(2, journal=True)
-    above = cluster.first.epoch + 1000_000
-    cluster.world.disk = Memory(above, ("w0", "w1"))
-    second = cluster.again()
-    assert second.epoch > above
-
-
-@pytest.mark.parametrize("journal", [False, True])
-def test_V13_a_recovery_is_freed_of_a_missing_worker_that_somebody_forgets(journal: bool) -> None:
-    cluster = Cluster(3, journal=journal)
-    cluster.world.kill("w2")
-    cluster.world.kill("a")
-    second = cluster.world.supervisor("b", journal=journal)
-    cluster.world.run(1.0)
-    assert second.recovery.missing == ("w2",)
-    assert "is registered or expected" in cluster.forget("w9", second)
-    assert cluster.forget("w2", second) == ""
-    assert second.state is SERVING, "nobody else was missing"
-    assert "expected no longer" in str(second.evidence.of("worker w2")[-1])
-    assert [event.worker for event in cluster.world.told(WorkerForgotten)] == ["w2"]
-    report = second.recovery.report(second.registry, cluster.world.now)
-    assert (report.expected, report.missing) == (("w0", "w1"), ())
-    assert report.confidence is (Confidence.JOURNAL if journal else Confidence.ROSTER)
-    assert "is registered or expected" in cluster.forget("w2", second)
-    cluster.world.run(2.0)
-    assert cluster.workers[0].remembered.workers == ("w0", "w1")
-    assert not journal or cluster.world.disk.workers == ("w0", "w1")
-
-
-def test_who_has_left_is_not_expected_again_from_older_evidence() -> None:
-    cluster = Cluster(3, journal=True)
-    cluster.world.freeze("w1")
-    cluster.world.kill("a")
-    second = cluster.world.supervisor("b")  # has lost its journal
-    cluster.world.until(lambda: "w0" in second.registry.workers, within=5.0)
-    cluster.world.give("w0", on.Stop("done"))
-    cluster.world.run(1.0)
-    assert second.recovery.missing == ("w1",)
-    second.recovery.testified(RosterVersion(second.epoch, 9), ("w0", "w1", "w2"))
-    assert second.recovery.missing == ("w1",), "w0 has said goodbye since"
-    assert second.recovery.has_left("w0")
-    second.steward.recalled(Memory(1, ("w0", "w1", "w2")))
-    assert second.recovery.missing == ("w1",)
-    cluster.world.kill("w0")
-    cluster.world.worker("w0", node="again")
-    cluster.world.run(1.0)
-    assert not second.recovery.has_left("w0")
-
 
 # --- deletes ---
 
@@ -351,6 +139,26 @@ def test_an_order_of_another_session_or_epoch_is_not_obeyed() -> None:
     assert cluster.world.orders == []
 
 
+def test_an_answer_counts_for_the_order_that_it_names() -> None:
+    cluster = Cluster(1)
+    cluster.world.obey = False
+    for n in (1, 2):
+        cluster.world.give("w0", on.Declared(claim(f"m-rep{n}")))
+    cluster.world.run(0.5)
+    for n in (1, 2):
+        cluster.delete(f"m-rep{n}")
+    cluster.world.run(0.5)
+    assert len(cluster.world.orders) == 2
+    orders, session = cluster.first.steward.orders, cluster.workers[0].session
+    assert session is not None
+    about = ("w0", m.Key("m-rep2", 0))
+    for _ in range(2):  # a second answer to the same order changes nothing
+        assert orders.done(session, m.OrderDone(session, 2, False, "busy")) == about
+    assert orders.done(session, m.OrderDone(session, 3, True)) is None
+    notes = [str(note) for note in cluster.first.evidence.of("m-rep2")]
+    assert "worker w0 cannot obey: it is busy" in notes
+
+
 def test_an_answer_to_an_older_order_changes_nothing() -> None:
     cluster = Cluster(1)
     cluster.world.give("w0", on.Obeyed(17, True))
@@ -447,40 +255,7 @@ def test_R6_a_replica_that_nobody_placed(policy: Orphans) -> None:
             assert "m-rep0" not in replicas
 
 
-# --- witnesses ---
-
-
-def test_a_witness_keeps_the_newest_roster_and_all_tombstones() -> None:
-    kept = Remembered(most=2)
-
-    def say(n: int, *names: str, part: int = 0, last: bool = True, uid: str = "") -> m.Witness:
-        stones = (m.Stone(uid, Launch(1, n), n),) if uid else ()
-        version = RosterVersion(1, n)
-        return m.Witness(SESSION, 1, "b", version, bool(names), part, last, names, stones)
-
-    assert kept.keep(say(2, "a", "b"))
-    assert kept.keep(say(1, "z"))
-    assert kept.workers == ("a", "b")
-    assert not kept.keep(say(3, "a", last=False))
-    assert kept.keep(say(3, "c", part=1))
-    assert kept.workers == ("a", "c")
-    for n, uid in enumerate(("x-rep0", "y-rep0", "z-rep0", "z-rep0")):
-        kept.keep(say(n, uid=uid))
-    said = kept.testimony("prod", 9)
-    assert [stone.uid for part in said for stone in part.tombstones] == ["y-rep0", "z-rep0"]
-    assert Remembered().testimony("prod", 9) == []
-
-
-def test_a_long_testimony_comes_in_parts() -> None:
-    kept = Remembered()
-    names = [f"w{n}" for n in range(4000)]
-    for part in range(3):
-        some = tuple(names[part * 1500 : (part + 1) * 1500])
-        version = RosterVersion(1, 1)
-        kept.keep(m.Witness(SESSION, 1, "b", version, True, part, part == 2, some))
-    said = kept.testimony("prod", 9)
-    assert len(said) == 3
-    assert [name for part in said for name in part.workers] == names
+# --- tombstones ---
 
 
 def test_a_tombstone_covers_what_is_not_newer() -> None:
@@ -489,3 +264,66 @@ def test_a_tombstone_covers_what_is_not_newer() -> None:
     assert stone.covers(Launch(2, 9), 900)
     assert not stone.covers(Launch(3, 1), 501)
     assert not stone.covers(Launch(3, 2), 1)
+
+
+def test_tombstones_are_bounded_and_the_oldest_go_first() -> None:
+    intent = Intent()
+    intent.bury(Tombstone(f"m-rep{n}", NO_LAUNCH, 1) for n in range(100_002))
+    assert len(intent.tombstones) == 100_000
+    assert not intent.deleted("m-rep1", NO_LAUNCH, 1)
+    assert intent.deleted("m-rep2", NO_LAUNCH, 1)
+
+
+def test_what_was_deleted_is_not_placed_by_older_memory() -> None:
+    intent = Intent()
+    intent.bury([Tombstone("x-rep0", Launch(3, 1), 0)])
+    intent.place(
+        [Placement("x-rep0", "x", Launch(3, 1), 1), Placement("x-rep1", "x", NO_LAUNCH, 1)]
+    )
+    assert list(intent.placements) == ["x-rep1"]
+
+
+# --- from afar ---
+
+
+def answer(desk: Desk, peer: str = "s") -> dict[str, object]:
+    (result,) = desk.to(peer, m.Result)
+    body: dict[str, object] = json.loads(result.body) if result.body else {"error": result.error}
+    return body
+
+
+def test_a_delete_from_afar_is_answered_once_it_is_confirmed() -> None:
+    desk = Desk().hear("p", register("w", claim()))
+    desk.hear("s", m.Remove("prod", 4, "m-rep0", True))
+    assert desk.to("s", m.Result) == []
+    (witness,) = desk.to("p", m.Witness)
+    desk.hear("p", m.Kept(desk.session("w"), witness.version))
+    assert answer(desk) == {"how": "workers keep it"}
+    desk.hear("p", m.Kept(Session(1, 9), witness.version))
+    assert desk.to("p", m.Unknown), "a session that there is not"
+
+
+def test_a_delete_from_afar_that_the_reign_does_not_survive_is_told_so() -> None:
+    desk = Desk().hear("p", register("w", claim()))
+    desk.hear("s", m.Remove("prod", 4, "m-rep0", True))
+    desk.give(on.Stop("asked"))
+    assert answer(desk) == {"error": "the supervisor leads no more"}
+
+
+@pytest.mark.parametrize(
+    ("delete", "error"),
+    [(True, "no replica 'x-rep0' is known"), (False, "no worker holds 'x-rep0'")],
+)
+def test_what_is_not_there_cannot_be_removed_from_afar(delete: bool, error: str) -> None:
+    desk = Desk().hear("s", m.Remove("prod", 4, "x-rep0", delete))
+    assert answer(desk) == {"error": error}
+
+
+def test_a_stop_from_afar_is_answered_at_once_and_ordered_when_it_serves() -> None:
+    desk = Desk().hear("p", register("w", claim()))
+    desk.hear("s", m.Remove("prod", 4, "m-rep0", False))
+    assert answer(desk) == {"uid": "m-rep0"}
+    assert desk.to("p", m.Order) == [], "R6: not while it recovers"
+    desk.pass_(10.5, "w")
+    (order, *_) = desk.to("p", m.Order)
+    assert (order.action, order.uid, order.session) == ("stop", "m-rep0", desk.session("w"))

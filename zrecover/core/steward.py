@@ -7,7 +7,7 @@ journal remember. What it recalls and what returning workers testify comes toget
 from __future__ import annotations
 
 from collections.abc import Hashable
-from itertools import count
+from itertools import count, islice
 
 from zrecover.core.deleting import Deleting
 from zrecover.core.effects import Effect, Recall, Remember, Settle
@@ -163,9 +163,9 @@ class Steward:
     def _removed(self, worker: str, out: list[Effect]) -> None:
         self.witnesses.forget(worker)
         self._recovery.left(worker)
-        if self._known.pop(worker, "") is None:
-            self._remember([Change(Kept.LEFT, worker)], out)
-            self._roster_due = True
+        self._known.pop(worker, None)
+        self._remember([Change(Kept.LEFT, worker)], out)
+        self._roster_due = True
 
     def _hand_roster(self, now: float, out: list[Effect]) -> None:
         if self._roster_due and self._roster_at is None:
@@ -190,14 +190,11 @@ class Steward:
         if not 1 <= n_worker <= MAX_SHARDS:
             raise InvalidReplica(f"n_worker must be 1 to {MAX_SHARDS}, not {n_worker!r}")
         taken = {parse_uid(uid)[1] for uid in self._uids_of(model)}
-        placements: list[Placement] = []
-        for index in count():
-            if len(placements) == replicas:
-                break
-            if index not in taken:
-                launch = Launch(self._epoch, next(self._launches))
-                uid = format_uid(model, index)
-                placements.append(Placement(uid, model, launch, n_worker))
+        free = (index for index in count() if index not in taken)
+        placements = [
+            Placement(format_uid(model, index), model, self._launch(), n_worker)
+            for index in islice(free, replicas)
+        ]
         self._registrar.touched += self._registry.place(placements)
         self._remember([Change(Kept.PLACED, placement) for placement in placements], out)
         return tuple(placements)
@@ -209,14 +206,12 @@ class Steward:
         placement = intent.placements.get(uid)
         launches = [c.claim.launch for c in candidates]
         launches += [] if placement is None else [placement.launch]
-        known = intent.tombstones.get(uid)
-        if not launches and known is None:
-            return f"no replica {uid!r} is known"
+        stone = intent.tombstones.get(uid)
         if launches:
             created = max((c.claim.created_ts for c in candidates), default=0)
             stone = Tombstone(uid, max(launches), created)
-        elif known is not None:
-            stone = known
+        if stone is None:
+            return f"no replica {uid!r} is known"
         news, touched = self._registry.bury([stone])
         self._registrar.touched += touched
         changes = [Change(Kept.DELETED, one) for one in news]
@@ -234,6 +229,9 @@ class Steward:
             return f"no worker holds {uid!r}"
         self._registrar.touched += self._registry.stop(uid)
         return ""
+
+    def _launch(self) -> Launch:
+        return Launch(self._epoch, next(self._launches))
 
     def _uids_of(self, model: str) -> list[str]:
         replicas = self._registry.replicas.values()

@@ -181,6 +181,7 @@ class SupervisorCore:
                 self._reception.take(peer, message, now, out)
             case PeerGone(peer):
                 self.publisher.audience.forget(peer)
+                self.steward.testimonies.forget(peer)
                 record = self.registrar.peer_gone(peer)
                 if record is not None and record.state is WorkerState.ALIVE:
                     self._suspect(record.worker, now, out)
