@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from zrecover.blocking.caller import Caller
-from zrecover.blocking.hosting import Hosted
+from zrecover.blocking.hosted import Hosted
 from zrecover.config import DEFAULT_CLUSTER, Timing
 from zrecover.core.routes import RoutesState
 from zrecover.errors import ConfigError, LifecycleError

@@ -6,16 +6,14 @@ in: requests of clients, which do not pass through here.
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
-import threading
-from collections.abc import Callable, Coroutine, Sequence
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
+from zrecover.blocking.hosted import Hosted
 from zrecover.config import DEFAULT_CLUSTER, Timing
+from zrecover.core.memory import Placement
 from zrecover.core.view import RecoveryReport, SupervisorState, View
-from zrecover.errors import LifecycleError
 from zrecover.model import Replica
 from zrecover.runtime import discovery, supervisor, worker
 from zrecover.runtime.handlers import Handler
@@ -23,114 +21,7 @@ from zrecover.runtime.keeping import ServiceViews
 from zrecover.runtime.reporting import Observer
 from zrecover.runtime.telling import Caches, Events, Progress
 
-__all__ = ["DiscoveryService", "Hosted", "Supervisor", "Worker"]
-
-T = TypeVar("T")
-
-
-class _Opens(Protocol):
-    async def __aenter__(self) -> Any: ...
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-
-P = TypeVar("P", bound=_Opens)
-
-
-class _Loop:
-    """An event loop in a daemon thread."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run in the loop, and wait; an interrupt of the waiting thread cancels the work."""
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise LifecycleError("a blocking method was called in its own event loop's thread")
-        try:
-            future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        except RuntimeError:
-            work.close()
-            raise LifecycleError("it is closed") from None
-        try:
-            return future.result()
-        except BaseException as error:
-            if not future.done():
-                future.cancel()
-            if isinstance(error, concurrent.futures.CancelledError):
-                raise LifecycleError("it was closed meanwhile") from None
-            raise
-
-    def stop(self) -> None:
-        """End the loop and its thread."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(5.0)
-
-
-class Hosted(Generic[P]):
-    """One participant in a loop of its own. Opened once, closed once."""
-
-    def __init__(self, inner: P) -> None:
-        self._inner = inner
-        self._loop: _Loop | None = None
-        self._closed = False
-        self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"<blocking {self._inner!r}>"
-
-    def __enter__(self) -> Self:
-        with self._lock:
-            if self._loop is not None or self._closed:
-                raise LifecycleError("it is opened once; make a new one")
-            self._loop = _Loop(f"zr-{type(self).__name__.lower()}")
-        try:
-            self._loop.run(self._inner.__aenter__())
-        except BaseException:
-            self._closed = True
-            self._loop.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close it; the second call does nothing."""
-        with self._lock:
-            if self._closed or self._loop is None:
-                return
-            self._closed = True
-        try:
-            self._loop.run(self._inner.__aexit__(None, None, None))
-        finally:
-            self._loop.stop()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop is None or self._closed:
-            work.close()
-            raise LifecycleError(f"{self!r} is not open; use it in `with`")
-        return self._loop.run(work)
+__all__ = ["DiscoveryService", "Supervisor", "Worker"]
 
 
 class DiscoveryService(Hosted[discovery.DiscoveryService]):
@@ -178,6 +69,9 @@ class Supervisor(Hosted[supervisor.Supervisor]):
         insecure: bool = False,
         timing: Timing | None = None,
         on_event: Observer | None = None,
+        state_dir: str | Path | None = None,
+        losers: str = "keep",
+        orphans: str = "adopt",
     ) -> None:
         super().__init__(
             supervisor.Supervisor(
@@ -192,6 +86,9 @@ class Supervisor(Hosted[supervisor.Supervisor]):
                 insecure=insecure,
                 timing=timing,
                 on_event=on_event,
+                state_dir=state_dir,
+                losers=losers,
+                orphans=orphans,
             )
         )
 
@@ -247,8 +144,22 @@ class Supervisor(Hosted[supervisor.Supervisor]):
         """Wait until its view is complete. Raises Recovering, NoSupervisor, Fenced."""
         return self._run(self._inner.wait_recovered(timeout))
 
+    def place(
+        self, model: str, replicas: int = 1, n_worker: int = 1, *, timeout: float = 30.0
+    ) -> tuple[Placement, ...]:
+        """Ask for replicas; their uids and launch ids. Raises as the async one."""
+        return self._run(self._inner.place(model, replicas, n_worker, timeout=timeout))
+
+    def stop(self, uid: str) -> None:
+        """Have a replica stopped. Raises ConfigError if no worker holds it."""
+        self._run(self._inner.stop(uid))
+
+    def delete(self, uid: str, *, timeout: float = 10.0) -> str:
+        """Delete a replica; the evidence, once it can never come back. Raises as the async one."""
+        return self._run(self._inner.delete(uid, timeout=timeout))
+
     def forget(self, worker: str) -> None:
-        """Remove a worker that is silent. Raises ConfigError for one that is not."""
+        """Remove a silent or missing worker. Raises ConfigError for one that is neither."""
         self._run(self._inner.forget(worker))
 
     def wait_closed(self) -> None:
