@@ -9,6 +9,17 @@ from __future__ import annotations
 __all__ = ["MEANINGS", "OF_RECORDS"]
 
 MEANINGS = {
+    # services
+    "service": "The service that the entries are for.",
+    "entries": "Entries of the service, each decoded by itself.",
+    "level": "How much it matters.",
+    "text": "What has happened, for a person.",
+    "details": "A few plain values by name.",
+    "request": "Name of the request, the worker's own; loading a replica is `load:UID`.",
+    "info": "How it goes, for a person.",
+    "EventEntry.model": "The model to which it has happened.",
+    "CacheEntry.model": "The model that is cached.",
+    "CacheEntry.version": "Version of the model; empty if unknown.",
     # who is meant
     "cluster": "Name of the cluster; of another one nothing is taken.",
     "boot": "Boot id of the supervisor: who speaks, or who is spoken of.",
@@ -109,6 +120,27 @@ MEANINGS = {
 }
 
 OF_RECORDS = {
+    # services
+    "EventRow.worker": "Who tells of it.",
+    "EventRow.incarnation": "Which process of that worker.",
+    "EventRow.model": "The model to which it has happened.",
+    "EventRow.level": "`debug`, `info`, `warning` or `error`.",
+    "EventRow.text": "What has happened, for a person.",
+    "EventRow.details": "A few plain values by name.",
+    "ProgressRow.request": "Its name; loading a replica is `load:UID`.",
+    "ProgressRow.worker": "Who says so.",
+    "ProgressRow.info": "How it goes, for a person.",
+    "ProgressRow.details": "A few plain values by name.",
+    "CacheRow.model": "The model that is cached.",
+    "CacheRow.worker": "Who has it.",
+    "CacheRow.details": "A few plain values by name.",
+    "Instance.name": "The model.",
+    "Instance.abilities": "Such as `chat`; of several that of the replica that was launched last.",
+    "ReplicaRow.uid": "`<model>-rep<index>`.",
+    "ReplicaRow.model": "The model.",
+    "ReplicaRow.created_ts": "When its launch began, in ms of the wall clock.",
+    "Down.replica": "The replica, as it was last.",
+    "Down.reason": "Why it is gone, for a person.",
     # View
     "View.state": "Where the supervisor is in its life.",
     "View.epoch": "Epoch of the reign; 0 before the first.",

@@ -38,6 +38,9 @@ RECORDS: tuple[type[msgspec.Struct], ...] = (
     m.VerdictRow,
     m.RouteRow,
     m.RouteShard,
+    m.EventEntry,
+    m.ProgressEntry,
+    m.CacheEntry,
 )
 """What is inside messages and has fields of its own."""
 
@@ -105,6 +108,11 @@ def _type(of: Any) -> tuple[str, str]:
             return "map", ""
         case schema.EnumType(cls=kind):
             return _enum(kind)
+        case schema.LiteralType(values=values):
+            return "text", ", ".join(map(str, values))
+        case schema.DictType(key_type=key, value_type=inner, max_length=high):
+            inside, bounds = _type(inner)
+            return f"map of {inside}", f"{_span(None, high, 'entries')}; keys {_type(key)[1]}"
         case schema.NamedTupleType(cls=kind, fields=fields):
             names = ", ".join(field.name for field in fields)
             bounds = _type(fields[0].type)[1]
@@ -138,6 +146,8 @@ def _default(field: schema.Field) -> str:
     if field.required:
         return ""
     value = field.default
+    if field.default_factory is dict:
+        return "`{}`"
     match value:
         case None:
             return "nil"
@@ -159,6 +169,8 @@ def _fields(kind: type[msgspec.Struct]) -> str:
     rows = []
     for field in info.fields:
         name, bounds = _type(field.type)
+        if kind is m.ServiceReport:
+            name = name.replace("Claim", "entry")
         rows.append(
             (f"`{field.name}`", name, bounds, _default(field), meaning_of(kind, field.name))
         )
@@ -197,6 +209,7 @@ def _bounds() -> str:
         ("bytes of claims in one part of a registration", LIMITS.part_bytes),
         ("claims in one part of a registration", LIMITS.claims_per_part),
         ("claims of one worker", LIMITS.claims_per_worker),
+        ("bytes of an encoded entry of a report", LIMITS.report_entry),
         ("rows in one part of a route table", LIMITS.rows_per_part),
         ("levels of metadata and payloads", LIMITS.depth),
         ("arrays and maps in a payload", MAX_CONTAINERS),

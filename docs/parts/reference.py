@@ -25,8 +25,18 @@ from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.hooks import PluginRow, Plugins, records
 from zrecover.net import options
 from zrecover.runtime.handlers import RequestContext
+from zrecover.runtime.keeping import ServiceViews
+from zrecover.runtime.telling import Caches, Events, Progress
+from zrecover.services import (
+    CacheRow,
+    EventRow,
+    Instance,
+    ProgressRow,
+    ReplicaRow,
+    StatusGuard,
+)
 
-__all__ = ["API", "CORES", "EVENTS", "PARTS", "VALUES"]
+__all__ = ["API", "CORES", "EVENTS", "HANDLES", "PARTS", "VALUES"]
 
 API: tuple[type, ...] = (
     zrecover.DiscoveryService,
@@ -35,8 +45,16 @@ API: tuple[type, ...] = (
     zrecover.Client,
     zrecover.Replica,
     RequestContext,
+    Events,
+    Progress,
+    Caches,
+    ServiceViews,
+    StatusGuard,
 )
 """Classes with a section of their own."""
+
+HANDLES: tuple[type, ...] = (Events, Progress, Caches, ServiceViews, StatusGuard)
+"""Those of them that nobody makes: they are found at a worker or supervisor."""
 
 VALUES: tuple[type, ...] = (
     zrecover.Verdict,
@@ -55,6 +73,12 @@ VALUES: tuple[type, ...] = (
     zrecover.RecoveryReport,
     view.Skipped,
     view.Conflict,
+    view.Down,
+    Instance,
+    ReplicaRow,
+    EventRow,
+    ProgressRow,
+    CacheRow,
 )
 """Enumerations and records: a table each."""
 
@@ -165,6 +189,8 @@ def _public(cls: type) -> Iterable[tuple[str, Any]]:
 
 def _class(cls: type) -> str:
     parts = [_code(_signature(cls, name=cls.__name__).replace(" -> None", "")), prose(cls.__doc__)]
+    if cls in HANDLES:
+        del parts[0]
     fields = attributes(cls)
     rows = [(f"`{name}`", first_sentence(text)) for name, text in fields.items()]
     for name, value in _public(cls):
