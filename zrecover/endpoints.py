@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from zrecover.errors import InsecureEndpoint, InvalidEndpoint
 
-__all__ = ["Endpoint", "check_bind", "check_connect", "parse_endpoint"]
+__all__ = ["Endpoint", "check_bind", "check_connect", "check_listen", "parse_endpoint"]
 
 _FORM = re.compile(r"tcp://(?P<host>\[[^\[\]]+\]|[^:\[\]/@\s]+):(?P<port>\*|[0-9]{1,5})")
 _WILDCARDS = frozenset({"*", "0.0.0.0", "::"})
@@ -95,6 +95,17 @@ def check_connect(text: str, *, insecure: bool, what: str = "endpoint") -> Endpo
 def check_bind(text: str, *, insecure: bool, what: str = "bind") -> Endpoint:
     """Parse an address to listen on; any host of this machine, any port or `*`."""
     endpoint = parse_endpoint(text)
+    _check_secure(endpoint, text, insecure=insecure, what=what)
+    return endpoint
+
+
+def check_listen(text: str, *, insecure: bool, what: str) -> Endpoint:
+    """Parse `host:port`, where something other than ZeroMQ listens; port 0 or `*`: any."""
+    try:
+        endpoint = parse_endpoint(f"tcp://{text}")
+    except InvalidEndpoint as error:
+        form = f"{what} {text!r} is not an address; write host:port, such as 127.0.0.1:9100"
+        raise InvalidEndpoint(f"{form} (port * for any free one)") from error
     _check_secure(endpoint, text, insecure=insecure, what=what)
     return endpoint
 

@@ -24,15 +24,16 @@ class _Given:
     id: int
     session: Session
     at: float
-    answer: str = ""
+    answer: str | None = None
 
 
 class Orders:
     """Outstanding orders of one reign. Times are monotonic seconds."""
 
     def __init__(self, boot: str, registry: Registry) -> None:
+        self.given = self.obeyed = self.failed = 0
+        """Orders so far, in all reigns: given, and what workers have made of them."""
         self._boot, self._registry = boot, registry
-        self._ids = 0
         self._given: dict[tuple[str, m.Key, str], _Given] = {}
         self._again_at: float | None = None
 
@@ -61,13 +62,13 @@ class Orders:
                 fresh = given is None or given.session != record.session
                 if not fresh and given is not None and now - given.at < AGAIN:
                     continue
-                self._ids += 1
-                self._given[key] = _Given(self._ids, record.session, now)
+                self.given += 1
+                self._given[key] = _Given(self.given, record.session, now)
                 order = m.Order(
                     session=record.session,
                     epoch=epoch,
                     boot=self._boot,
-                    id=self._ids,
+                    id=self.given,
                     action=one.action,
                     uid=uid,
                     shard=one.shard,
@@ -84,6 +85,9 @@ class Orders:
         """A worker's answer; whom and what it is about, None if it is to an older order."""
         for (worker, key, _), given in self._given.items():
             if given.id == answer.id and given.session == session:
+                if given.answer is None:  # once for each order, however often it is answered
+                    self.obeyed += answer.done
+                    self.failed += not answer.done
                 given.answer = answer.reason
                 return worker, key
         return None

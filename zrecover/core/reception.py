@@ -25,6 +25,12 @@ class Reception:
 
     def take(self, peer: Hashable, message: m.Message, now: float, out: list[Effect]) -> None:
         """One message of a peer."""
+        before = len(out)
+        self._take(peer, message, now, out)
+        if isinstance(message, m.Register):
+            self._core.registrar.tally.answered(peer, out[before:])
+
+    def _take(self, peer: Hashable, message: m.Message, now: float, out: list[Effect]) -> None:
         cluster = getattr(message, "cluster", self._cluster)
         if cluster != self._cluster:
             reason = f"this is cluster {self._cluster!r}, not {cluster!r}"

@@ -18,6 +18,7 @@ from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
+from zrecover.core.tally import SupervisorTally
 from zrecover.core.welcome import Pace, acknowledge, judged, verdicts_on, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
@@ -65,6 +66,7 @@ class Registrar:
         limits: Limits = LIMITS,
     ) -> None:
         self.epoch = 0
+        self.tally = SupervisorTally()
         self.stale = 0
         """Messages of an older session, snapshot or incarnation: dropped."""
         self.touched: list[str] = []
@@ -179,10 +181,8 @@ class Registrar:
             reason = f"a newer process ({record.pid}) is worker {part.worker!r} now"
         else:
             return False
-        final = theirs == mine
         reason = reason[: self._limits.reason]
-        fenced = m.Fenced_(self.epoch, self._boot, reason, mine, final)
-        out.append(Reply(peer, fenced))
+        out.append(Reply(peer, m.Fenced_(self.epoch, self._boot, reason, mine, theirs == mine)))
         return True
 
     def _older_than_pending(self, part: m.Register) -> bool:
@@ -225,6 +225,7 @@ class Registrar:
             )
         claims = pending.admitted.claims
         decisions = tuple(map(less_permissive, claims, decisions))
+        self.tally.decided(decisions)
         for claim, decision in zip(claims, decisions, strict=True):
             self._evidence.decided(now, worker, claim, decision)
             if decision.verdict < Verdict.ROUTES:
@@ -272,6 +273,7 @@ class Registrar:
         self.returned.append(head.worker)
         out += welcome(record, head, self.pace, self._limits)
         if not again:
+            self.tally.accepted += 1
             count, refused = len(record.claims), len(record.refused)
             self._evidence.registered(record, now)
             out.append(Emit(WorkerRegistered(head.worker, head.incarnation, count, refused)))

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from zrecover.errors import LifecycleError
 from zrecover.net import NetContext, Poller, Waker
+from zrecover.runtime.lateness import Lateness
 
 __all__ = ["IoThread", "Node"]
 
@@ -57,6 +58,7 @@ class IoThread:
         self._nodes: list[Node] = []
         self._stop = False
         self._turned = time.monotonic()
+        self._lateness = Lateness()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -65,9 +67,21 @@ class IoThread:
         return self._thread.is_alive() and time.monotonic() - self._turned < 5.0
 
     @property
+    def lag(self) -> float:
+        """For how long something had to wait for the loop: the most in the last 10 s, seconds."""
+        now = time.monotonic()
+        hangs = now - self._turned - _LONGEST_WAIT if self._thread.is_alive() else 0.0
+        return max(self._lateness.worst(now), hangs)
+
+    @property
     def inside(self) -> bool:
         """True in the I/O thread itself."""
         return threading.get_ident() == self._thread.ident
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All that it runs, or ran."""
+        return tuple(self._nodes)
 
     def start(self) -> None:
         """Begin to run."""
@@ -109,8 +123,11 @@ class IoThread:
         now = time.monotonic()
         until = [now + _LONGEST_WAIT]
         until += [t for t in (node.next_deadline for node in self._nodes) if t is not None]
-        ready = self.poller.poll(max(0.0, min(until) - now))
+        wait = max(0.0, min(until) - now)
+        worked = now - self._turned  # in the last turn: nothing else was looked at meanwhile
+        ready = self.poller.poll(wait)
         self._turned = time.monotonic()
+        self._lateness.note(self._turned, max(worked, self._turned - now - wait))
         if _WOKEN in ready:  # else there is nothing to drain, and asking takes a system call
             self._waker.drain()
         self._commands_now()

@@ -55,6 +55,7 @@ class Party:
         self._reporter: Reporter | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self._listeners: list[Callable[[], None]] = []
+        self._closing: list[Callable[[], None]] = []
         self._posted = False
         self._closed = False
 
@@ -99,6 +100,8 @@ class Party:
         reporters = [*([] if self._reporter is None else [self._reporter]), *self._observing]
 
         def end() -> None:
+            for call in self._closing:
+                call()
             if io is not None:
                 io.close()
             if context is not None:
@@ -168,6 +171,10 @@ class Party:
 
         io.call(run)
         return await future
+
+    def on_close(self, call: Callable[[], None]) -> None:
+        """Call `call` when this is closed, before anything ends; in a thread, it may wait."""
+        self._closing.append(call)
 
     def on_change(self, call: Callable[[], None]) -> None:
         """Call `call` in the loop after each `changed`."""

@@ -67,7 +67,11 @@ class RequestServer:
         self.bad_messages = 0
         """Messages that were none of ours."""
         self.answered = 0
-        """Requests that were answered, also with an error."""
+        """Requests that were taken in and answered, also with an error."""
+        self.handled = 0
+        """Those of them whose handler was started."""
+        self.refused: dict[str, int] = {}
+        """Requests whose handler was not, by the code of the failure."""
         self._context, self._cluster = context, cluster
         self._timing, self._limits = timing, limits
         self._insecure = insecure
@@ -114,6 +118,21 @@ class RequestServer:
     def in_flight(self) -> int:
         """Requests that were taken in and not answered yet, waiting ones included."""
         return len(self._requests)
+
+    @property
+    def draining(self) -> bool:
+        """True once nothing new is taken, for good."""
+        return self._draining or self._closed
+
+    @property
+    def dropped(self) -> int:
+        """Answers that could not be given: the client is gone, or does not read."""
+        return 0 if self._outbox is None else self._outbox.dropped
+
+    @property
+    def states(self) -> tuple[ReplicaState, ...]:
+        """Of all that is served. From any thread."""
+        return tuple(served.state for served in list(self._served.values()))
 
     async def drain(self, timeout: float) -> bool:
         """Take nothing new and finish what is in flight; False if `timeout` s were too short."""
@@ -298,11 +317,16 @@ class RequestServer:
         if self._requests.pop((request.peer, request.id), None) is None:
             return
         self.answered += 1
+        if isinstance(header, m.Failure) and not header.ran:
+            self.refused[header.code] = self.refused.get(header.code, 0) + 1
+        else:
+            self.handled += 1
         frames = (encode(header),) if isinstance(header, m.Failure) else (encode(header), body)
         self._send(request.peer, frames)
         self._settle()
 
     def _turn_away(self, peer: Peer, call: m.Call, code: str, why: str) -> None:
+        self.refused[code] = self.refused.get(code, 0) + 1
         self._send(peer, (encode(m.Failure(call.id, code, False, "", why)),))
 
     def _send(self, peer: Peer, frames: tuple[bytes, ...]) -> None:

@@ -30,19 +30,22 @@ from zrecover.hooks import PluginRow, Plugins
 from zrecover.ids import check_name
 from zrecover.runtime.deciding import Deciding
 from zrecover.runtime.discovery import open_discovery
+from zrecover.runtime.http import HttpListener
 from zrecover.runtime.keeping import KeptServices, ServiceViews
 from zrecover.runtime.linking import Connector
 from zrecover.runtime.listening import Listener
+from zrecover.runtime.measuring import SupervisorMeter, seen_in
+from zrecover.runtime.metrics import SupervisorMetrics
 from zrecover.runtime.nodes import CoreNode
+from zrecover.runtime.pages import SupervisorPages
 from zrecover.runtime.party import Party, advertised
 from zrecover.runtime.remembering import Remembering
 from zrecover.runtime.reporting import Observer
+from zrecover.runtime.showing import Showing
 from zrecover.runtime.steering import Steering
 from zrecover.wire.codec import FROM_DISCOVERY_TO_SUPERVISOR, TO_SUPERVISOR
 
 __all__ = ["Supervisor"]
-
-_REFRESH = 0.5
 
 
 class Supervisor:
@@ -64,6 +67,8 @@ class Supervisor:
         state_dir: directory of the journal: who is expected, what was placed and deleted.
         losers: `keep`, `drain` or `stop` a replica that lost against a higher launch.
         orphans: `adopt`, `quarantine` or `stop` a replica that nobody placed, where some were.
+        http: answers `/metrics`, `/livez`, `/readyz` and `/v1/view` at this `host:port`; port `*`
+            takes any free one. Needs `zrecover[http]`.
 
     Raises:
         ConfigError: from the constructor, for what cannot be used.
@@ -88,6 +93,7 @@ class Supervisor:
         state_dir: str | Path | None = None,
         losers: str = "keep",
         orphans: str = "adopt",
+        http: str | None = None,
     ) -> None:
         if (endpoint is None) == (announce is None):
             raise ConfigError(
@@ -127,15 +133,15 @@ class Supervisor:
         """Where workers and clients connect to."""
         self._core: SupervisorCore | None = None
         self._node: CoreNode | None = None
-        self._view = View(boot=self.boot)
+        self._shown = Showing(self.boot, self._party.changed)
         self._kept = KeptServices()
-        self.services = ServiceViews(lambda: self._view, self._kept)
+        self.services = ServiceViews(lambda: self._shown.view, self._kept)
         """What the services know: status records, events, caches, progress."""
-        self._key: object = None
-        self._published = self._cost = 0.0
+        self._meter: SupervisorMeter | None = None
+        self._http = None if http is None else HttpListener(http, insecure=insecure)
 
     def __repr__(self) -> str:
-        view = self._view
+        view = self.view
         return f"<Supervisor {self.boot} {view.state} epoch {view.epoch} at {self.internal or '-'}>"
 
     # --- life ---
@@ -143,7 +149,11 @@ class Supervisor:
     async def __aenter__(self) -> Supervisor:
         await self._party.open_with_plugins()
         try:
+            if self._http is not None:
+                await self._http.bind(self._party)
             await self._party.in_io(self._open)
+            if self._http is not None:
+                await self._http.serve(SupervisorPages(self, lambda: self._shown.edition))
         except BaseException:
             await self._party.close()
             raise
@@ -195,8 +205,8 @@ class Supervisor:
         node = CoreNode(
             core,
             report=party.report,
-            after=self._after,
-            before_tick=self._publish,
+            after=self._shown.moved,
+            before_tick=self._shown.publish,
             farewell=0.3,
         )
         node.listener = listener
@@ -214,6 +224,8 @@ class Supervisor:
         if self._state_dir is not None:
             node.carriers.append(Remembering(io, node, self._state_dir, self.cluster, party.report))
         self._core, self._node = core, node
+        self._shown.begin(core, node)
+        self._meter = SupervisorMeter(core, io)
         io.add(node)
 
     # --- the view ---
@@ -221,17 +233,26 @@ class Supervisor:
     @property
     def view(self) -> View:
         """What it believes; an immutable record, from any thread."""
-        return self._view
+        return self._shown.view
+
+    def metrics(self) -> SupervisorMetrics:
+        """Its numbers now: counters and gauges as plain values. From any thread."""
+        return seen_in(self.view) if self._meter is None else self._meter.read(self.view)
+
+    @property
+    def http(self) -> str:
+        """Where its HTTP listener is, such as `http://127.0.0.1:9100`; empty without one."""
+        return "" if self._http is None else self._http.url
 
     @property
     def state(self) -> SupervisorState:
         """Where it is in its life."""
-        return self._view.state
+        return self.view.state
 
     @property
     def epoch(self) -> int:
         """The epoch it leads with; 0 before it was granted one."""
-        return self._view.epoch
+        return self.view.epoch
 
     @property
     def leading(self) -> bool:
@@ -252,47 +273,6 @@ class Supervisor:
     def healthy(self) -> bool:
         """True while the I/O thread goes round."""
         return not self._party.closed and self._party.io.healthy
-
-    def _after(self) -> None:
-        """The core has moved: publish what is new, soon (I/O thread)."""
-        node = self._node
-        if node is not None and self._key_now() != self._key:
-            now = time.monotonic()
-            if self._due <= now:
-                self._publish(now)
-            else:
-                node.also_at = self._due
-
-    def _key_now(self) -> object:
-        core = self._core
-        assert core is not None
-        numbers = (core.registry.revision, core.publisher.audience.number, core.recovery.seen)
-        return core.state, core.epoch, core.liveness.braked, numbers, core.leader
-
-    @property
-    def _due(self) -> float:
-        """From when on news may be published: making views must not take all the time.
-
-        But who waits for a new state, such as the end of the recovery, is told at once.
-        """
-        core = self._core
-        moved = core is not None and core.state is not self._view.state
-        return 0.0 if moved else self._published + 20 * self._cost
-
-    def _publish(self, now: float) -> None:
-        core, node = self._core, self._node
-        if core is None or node is None:
-            return
-        fresh = self._key_now() != self._key
-        if now < self._due or (not fresh and now < self._published + _REFRESH):
-            return
-        node.also_at = None
-        self._key = self._key_now()
-        self._view = core.view(now)
-        self._published = time.monotonic()
-        self._cost = self._published - now
-        if fresh:
-            self._party.changed()
 
     # --- waiting ---
 
@@ -316,7 +296,7 @@ class Supervisor:
         and Fenced where another supervisor took over.
         """
         await self._wait(lambda: self.state is SupervisorState.SERVING, timeout)
-        return self._view.recovery
+        return self.view.recovery
 
     async def _wait(self, condition: Callable[[], bool], timeout: float | None) -> None:
         over = SupervisorState.SUPERSEDED
@@ -326,7 +306,7 @@ class Supervisor:
         if done:
             return
         if self.leading:
-            report = self._view.recovery
+            report = self.view.recovery
             of = "" if report.expect_workers is None else f" of {report.expect_workers}"
             raise Recovering(f"recovering, {len(report.seen)}{of} workers are back")
         seen = self.discovery_error or f"this supervisor is {self.state}"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from zrecover.config import DEFAULT_CLUSTER, Timing
-from zrecover.core.inputs import LoopSeen
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.endpoints import check_bind
 from zrecover.errors import (
@@ -30,33 +27,22 @@ from zrecover.runtime.deciding import Deciding
 from zrecover.runtime.declaring import endpoints_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.holdings import Holdings
+from zrecover.runtime.http import HttpListener
 from zrecover.runtime.linking import Connector
 from zrecover.runtime.loading import with_progress
+from zrecover.runtime.measuring import WorkerMeter
+from zrecover.runtime.metrics import WorkerMetrics
 from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.obeying import Obeying
+from zrecover.runtime.pages import WorkerPages
 from zrecover.runtime.party import Party, advertised
 from zrecover.runtime.reporting import Observer
 from zrecover.runtime.serving import RequestServer
+from zrecover.runtime.standing import Beacon, Standing, why_unready
 from zrecover.runtime.telling import Caches, Events, Progress, Telling
 from zrecover.wire.codec import TO_WORKER
 
 __all__ = ["Worker"]
-
-_BEACON = 0.1
-_BUSY_FROM = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class _Status:
-    """What the I/O thread last said of the core."""
-
-    registered: bool = False
-    settled: bool = False
-    boot: str = ""
-    epoch: int = 0
-    fenced: str = ""
-    gave_up: bool = False
-    incarnation: int = 0
 
 
 class Worker:
@@ -73,6 +59,8 @@ class Worker:
         give_up_after: seconds without a supervisor after which it gives up; None: never.
         on_event: called with each event, in a thread of its own.
         plugins: decide what may be offered; None takes all that are installed.
+        http: answers `/metrics`, `/livez` and `/readyz` at this `host:port`; port `*` takes any
+            free one. Needs `zrecover[http]`.
 
     Raises:
         ConfigError: from the constructor, for what cannot be used.
@@ -92,6 +80,7 @@ class Worker:
         give_up_after: float | None = None,
         on_event: Observer | None = None,
         plugins: Plugins | None = None,
+        http: str | None = None,
     ) -> None:
         self._endpoints = endpoints_of(endpoint, insecure=insecure)
         self._bind = check_bind(bind, insecure=insecure)
@@ -110,15 +99,15 @@ class Worker:
         self.address = ""
         """Where clients reach it; known after entering."""
         self._incarnation = 0
-        self._status = _Status()
+        self._standing = Standing()
         self._server: RequestServer | None = None
         self._core: WorkerCore | None = None
         self._node: CoreNode | None = None
         self._holdings: Holdings | None = None
+        self._meter: WorkerMeter | None = None
+        self._http = None if http is None else HttpListener(http, insecure=insecure)
         self._telling = Telling(self._party)
-        self._seen = 0.0
-        self._was_busy = False
-        self._beacon: asyncio.TimerHandle | None = None
+        self._beacon = Beacon()
 
     def __repr__(self) -> str:
         known = f"registered with {self.supervisor}" if self.registered else "not registered"
@@ -130,6 +119,8 @@ class Worker:
         party = self._party
         await party.open_with_plugins()
         try:
+            if self._http is not None:
+                await self._http.bind(party)
             self._server = RequestServer(
                 party.context, self.cluster, timing=party.timing, insecure=self._insecure
             )
@@ -137,8 +128,10 @@ class Worker:
             bound = self._server.bind(self._bind)
             self.address = advertised(bound, self._advertise, "worker")
             self._incarnation = time.time_ns() // 1_000_000
-            self._shine()
+            self._beacon.shine()
             await party.in_io(self._open)
+            if self._http is not None:
+                await self._http.serve(WorkerPages(self))
         except BaseException:
             await self._close()
             raise
@@ -174,6 +167,8 @@ class Worker:
         holdings.node = node
         node.carriers.append(Obeying(party, node, drain=holdings.stand_down, stop=holdings.stop))
         self._core, self._node = core, node
+        assert self._server is not None
+        self._meter = WorkerMeter(core, io, self._server)
         self._telling.node = node
         node.connector = Connector(
             io, node, TO_WORKER, node.feed, party.timing, insecure=self._insecure
@@ -181,8 +176,7 @@ class Worker:
         io.add(node)
 
     async def _close(self) -> None:
-        if self._beacon is not None:
-            self._beacon.cancel()
+        self._beacon.close()
         node = self._node
         if node is not None and not self._party.closed:
             await self._party.in_io(lambda: node.stop("the worker stops"))
@@ -264,22 +258,22 @@ class Worker:
     @property
     def registered(self) -> bool:
         """True while a supervisor holds a session of it."""
-        return self._status.registered
+        return self._standing.registered
 
     @property
     def supervisor(self) -> str:
         """Boot id of the supervisor that it is registered with; empty if none."""
-        return self._status.boot
+        return self._standing.boot
 
     @property
     def epoch(self) -> int:
         """Epoch of that registration; 0 if none."""
-        return self._status.epoch
+        return self._standing.epoch
 
     @property
     def incarnation(self) -> int:
         """Id of this process among all that ever had its worker id; higher is newer."""
-        return self._status.incarnation or self._incarnation
+        return self._standing.incarnation or self._incarnation
 
     @property
     def verdicts(self) -> dict[tuple[str, int], tuple[str, str]]:
@@ -298,6 +292,28 @@ class Worker:
         """True while the I/O thread goes round; whether a supervisor is there or not."""
         return not self._party.closed and self._party.io.healthy
 
+    def metrics(self) -> WorkerMetrics:
+        """Its numbers now: counters and gauges as plain values. From any thread."""
+        if self._meter is None:
+            return WorkerMetrics()
+        return self._meter.read(self._standing, self._beacon.busy_for)
+
+    @property
+    def unready(self) -> str:
+        """Why it cannot serve requests now; empty if it can. From any thread.
+
+        A worker that holds nothing is ready; one whose replicas are all LOADING or STOPPING
+        is not. Whether a supervisor is there does not matter, unless it gave up looking for one.
+        """
+        server = None if self._party.closed else self._server
+        patience = self._party.timing.timeout
+        return why_unready(self._standing, server, self._beacon.busy_for, patience)
+
+    @property
+    def http(self) -> str:
+        """Where its HTTP listener is, such as `http://127.0.0.1:9100`; empty without one."""
+        return "" if self._http is None else self._http.url
+
     async def wait_registered(self, timeout: float | None = None) -> None:
         """Wait until a supervisor knows all that it holds.
 
@@ -305,7 +321,7 @@ class Worker:
         discovery, and Fenced if a newer process took its id.
         """
         done = await self._party.until(
-            lambda: self._status.settled or bool(self._status.fenced) or self._status.gave_up,
+            lambda: self._standing.settled or bool(self._standing.fenced) or self._standing.gave_up,
             timeout,
         )
         self._raise_if_over()
@@ -316,14 +332,14 @@ class Worker:
         """Wait until it is closed. Raises Fenced or NoSupervisor (see `give_up_after`)."""
         party = self._party
         await party.until(
-            lambda: party.closed or bool(self._status.fenced) or self._status.gave_up, None
+            lambda: party.closed or bool(self._standing.fenced) or self._standing.gave_up, None
         )
         self._raise_if_over()
 
     def _raise_if_over(self) -> None:
-        if self._status.fenced:
-            raise Fenced(f"worker {self.worker_id} is fenced: {self._status.fenced}")
-        if self._status.gave_up:
+        if self._standing.fenced:
+            raise Fenced(f"worker {self.worker_id} is fenced: {self._standing.fenced}")
+        if self._standing.gave_up:
             raise NoSupervisor(f"worker {self.worker_id}: {self._why()}")
 
     def _why(self) -> str:
@@ -336,31 +352,14 @@ class Worker:
         core = self._core
         if core is None:
             return
-        registered = core.registered
-        status = _Status(
-            registered=registered,
-            settled=core.settled,
-            boot=core.link.boot if registered else "",
-            epoch=core.link.epoch if registered else 0,
-            fenced=core.fenced,
-            gave_up=core.link.gave_up,
-            incarnation=core.identity.incarnation,
-        )
-        if status != self._status:
-            self._status = status
+        standing = Standing.of(core)
+        if standing != self._standing:
+            self._standing = standing
             self._party.changed()
 
     def _look_at_loop(self, now: float) -> None:
         """See whether the application's loop still goes round."""
-        busy = now - self._seen
-        if self._node is not None and (busy > _BUSY_FROM or self._was_busy):
-            self._was_busy = busy > _BUSY_FROM
-            self._node.feed(LoopSeen(busy if self._was_busy else 0.0))
-
-    def _shine(self) -> None:
-        """Show the I/O thread that the loop goes round."""
-        self._seen = time.monotonic()
-        self._beacon = asyncio.get_running_loop().call_later(_BEACON, self._shine)
+        self._beacon.look(self._node)
 
 
 def _host_boot() -> str:
