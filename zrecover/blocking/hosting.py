@@ -18,6 +18,7 @@ from zrecover.model import Replica
 from zrecover.runtime import discovery, supervisor, worker
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.keeping import ServiceViews
+from zrecover.runtime.metrics import SupervisorMetrics, WorkerMetrics
 from zrecover.runtime.reporting import Observer
 from zrecover.runtime.telling import Caches, Events, Progress
 
@@ -72,6 +73,7 @@ class Supervisor(Hosted[supervisor.Supervisor]):
         state_dir: str | Path | None = None,
         losers: str = "keep",
         orphans: str = "adopt",
+        http: str | None = None,
     ) -> None:
         super().__init__(
             supervisor.Supervisor(
@@ -89,6 +91,7 @@ class Supervisor(Hosted[supervisor.Supervisor]):
                 state_dir=state_dir,
                 losers=losers,
                 orphans=orphans,
+                http=http,
             )
         )
 
@@ -126,6 +129,15 @@ class Supervisor(Hosted[supervisor.Supervisor]):
     def healthy(self) -> bool:
         """True while the I/O thread goes round."""
         return self._inner.healthy
+
+    @property
+    def http(self) -> str:
+        """Where its HTTP listener is; empty without one."""
+        return self._inner.http
+
+    def metrics(self) -> SupervisorMetrics:
+        """Its numbers now, as plain values."""
+        return self._inner.metrics()
 
     @property
     def services(self) -> ServiceViews:
@@ -182,6 +194,7 @@ class Worker(Hosted[worker.Worker]):
         timing: Timing | None = None,
         give_up_after: float | None = None,
         on_event: Observer | None = None,
+        http: str | None = None,
     ) -> None:
         super().__init__(
             worker.Worker(
@@ -194,6 +207,7 @@ class Worker(Hosted[worker.Worker]):
                 timing=timing,
                 give_up_after=give_up_after,
                 on_event=on_event,
+                http=http,
             )
         )
 
@@ -246,6 +260,20 @@ class Worker(Hosted[worker.Worker]):
     def healthy(self) -> bool:
         """True while the I/O thread goes round."""
         return self._inner.healthy
+
+    @property
+    def unready(self) -> str:
+        """Why it cannot serve requests now; empty if it can."""
+        return self._inner.unready
+
+    @property
+    def http(self) -> str:
+        """Where its HTTP listener is; empty without one."""
+        return self._inner.http
+
+    def metrics(self) -> WorkerMetrics:
+        """Its numbers now, as plain values."""
+        return self._inner.metrics()
 
     @property
     def events(self) -> Events:

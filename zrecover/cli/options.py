@@ -14,13 +14,14 @@ import click
 from click.core import ParameterSource
 
 from zrecover.cli.logs import LEVELS
-from zrecover.endpoints import parse_endpoint
+from zrecover.endpoints import check_listen, parse_endpoint
 from zrecover.errors import InvalidEndpoint
 
 __all__ = [
     "ENDPOINT",
     "ENDPOINTS",
     "FILE",
+    "LISTEN",
     "SECONDS",
     "ParamType",
     "Setting",
@@ -118,6 +119,19 @@ class _Endpoint(ParamType):
         return str(value)
 
 
+class _Listen(ParamType):
+    """`host:port`, where something other than ZeroMQ listens."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            check_listen(str(value), insecure=True, what="http")  # that is asked when it opens
+        except InvalidEndpoint as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
 class _Endpoints(ParamType):
     """One address, or several with commas between them; in the file a list, too."""
 
@@ -136,6 +150,7 @@ class _Endpoints(ParamType):
 SECONDS: Final = _Seconds()
 ENDPOINT: Final = _Endpoint()
 ENDPOINTS: Final = _Endpoints()
+LISTEN: Final = _Listen()
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:

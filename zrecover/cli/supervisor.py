@@ -13,7 +13,7 @@ import click
 from zrecover.cli.commands import ZCommand
 from zrecover.cli.exits import CommandFailed, ExitCode
 from zrecover.cli.invocation import Invocation
-from zrecover.cli.options import ENDPOINT, SECONDS, setting
+from zrecover.cli.options import ENDPOINT, LISTEN, SECONDS, setting
 from zrecover.cli.output import announce as say
 from zrecover.cli.plugging import plugin_options, take_plugins
 from zrecover.cli.probe import discovery_answers
@@ -97,6 +97,12 @@ _LOOPBACK: Final = "tcp://127.0.0.1:*"
     show_default=True,
     help="What becomes of a replica that nobody placed, where some were placed.",
 )
+@setting(
+    "--http",
+    type=LISTEN,
+    metavar="HOST:PORT",
+    help="Answer /metrics, /livez, /readyz and /v1/view there; port * takes any free one.",
+)
 @plugin_options
 @click.pass_context
 def supervisor(
@@ -108,9 +114,9 @@ def supervisor(
     then it waits until that answers, and stands by while another supervisor leads.
 
     With --json it prints one line when it can be used: {"ready": true, "role": "supervisor",
-    "endpoint", "internal", "pid", "boot", "epoch", "state"}; in standby, state is STANDBY, and
-    {"event": "leading", "epoch"} follows when it takes over. It ends with 1 when another
-    supervisor has taken over from it.
+    "endpoint", "internal", "pid", "boot", "epoch", "state"}, with --http its URL as "http", too.
+    In standby, state is STANDBY, and {"event": "leading", "epoch"} follows when it takes over. It
+    ends with 1 when another supervisor has taken over from it.
     """
     if not endpoint and not announce:
         raise click.UsageError("Give --endpoint (host discovery) or --announce (use one).")
@@ -182,5 +188,6 @@ def _ready(invocation: Invocation, service: Supervisor) -> None:
                 "boot": service.boot,
                 "epoch": service.epoch,
                 "state": state,
+                **({"http": service.http} if service.http else {}),
             }
         )

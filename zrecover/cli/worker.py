@@ -16,7 +16,7 @@ from zrecover.cli.commands import ZGroup
 from zrecover.cli.exits import CommandFailed, ExitCode, asking
 from zrecover.cli.forget import forget
 from zrecover.cli.invocation import Invocation
-from zrecover.cli.options import ENDPOINT, ENDPOINTS, SECONDS, needed, setting
+from zrecover.cli.options import ENDPOINT, ENDPOINTS, LISTEN, SECONDS, needed, setting
 from zrecover.cli.output import announce
 from zrecover.cli.plugging import plugin_options, take_plugins
 from zrecover.cli.running import Stop
@@ -72,6 +72,12 @@ _ANSWER: Final = 0.5
     metavar="SECONDS",
     help="End after so long without a supervisor.  [default: never]",
 )
+@setting(
+    "--http",
+    type=LISTEN,
+    metavar="HOST:PORT",
+    help="Answer /metrics, /livez and /readyz there; port * takes any free one.",
+)
 @plugin_options
 @click.pass_context
 def worker(
@@ -90,7 +96,8 @@ def worker(
 
     SIGTERM and Ctrl-C finish what is in flight within 10 s and say goodbye; a second one ends at
     once. With --json it prints one line when all is loaded: {"ready": true, "role": "worker",
-    "endpoint", "internal", "pid", "id", "incarnation", "registered", "epoch", "replicas"}.
+    "endpoint", "internal", "pid", "id", "incarnation", "registered", "epoch", "replicas"}, with
+    --http its URL as "http", too.
     """
     if ctx.invoked_subcommand is not None:
         return ExitCode.DONE
@@ -226,5 +233,6 @@ def _ready(invocation: Invocation, service: Worker, endpoint: str) -> None:
                 "supervisor": service.supervisor,
                 "epoch": service.epoch,
                 "replicas": replicas,
+                **({"http": service.http} if service.http else {}),
             }
         )
