@@ -146,7 +146,7 @@ class World:
         self.lose: Callable[[str, m.Message], bool] = lambda to, message: False
         """True for a message to the named node that is to be lost."""
         self.disk = Memory()
-        self.disk_works = True
+        self.disk_works = self.recalls = True
         self.confirmed: list[fx.Confirm] = []
         self.orders: list[tuple[str, str, str]] = []
         self.obey = True
@@ -314,7 +314,7 @@ class World:
                 self._send(node, link, message, asks=False)
             case fx.Reply(peer, message):
                 self._reply(node, peer, message)
-            case fx.Recall():
+            case fx.Recall() if self.recalls:
                 self._deliver(node, on.Recalled(self.disk))
             case fx.Remember(ticket, changes):
                 if self.disk_works:

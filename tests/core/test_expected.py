@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.driving import World, claim
 from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
 from zrecover.core.events import WorkerForgotten
@@ -144,3 +145,17 @@ def test_who_has_left_is_not_expected_again_from_older_evidence() -> None:
     cluster.world.worker("w0", node="again")
     cluster.world.run(1.0)
     assert not second.recovery.has_left("w0")
+
+
+def test_a_recovery_waits_for_the_journal_no_longer_than_its_window() -> None:
+    world = World()
+    world.discovery()
+    world.recalls = False
+    world.worker("w0", claim())
+    core = world.supervisor("a", expect=1, journal=True)
+    world.run(5.0)
+    assert core.recovery.seen == 1
+    assert core.state is SupervisorState.RECOVERING, "what was placed and deleted is not known"
+    world.run(6.0)
+    assert core.recovery.confidence is Confidence.WINDOW
+    assert core.state is SERVING

@@ -77,6 +77,23 @@ def test_a_disk_that_fails_leaves_it_to_the_workers() -> None:
     assert [c.how for c in cluster.world.confirmed] == ["workers keep it"]
 
 
+def test_a_delete_that_nobody_keeps_is_not_confirmed() -> None:
+    cluster = Cluster(1)
+    (placed,) = cluster.place("x")
+    cluster.world.freeze("w0")
+    cluster.world.run(20.0)
+    assert cluster.first.registry.workers == {}
+    assert cluster.delete("x-rep0") == ""
+    cluster.world.run(5.0)
+    assert cluster.world.confirmed == []
+    cluster.world.give("w0", on.Declared(claim("x-rep0", launch=placed.launch, created_ts=9999)))
+    cluster.world.wake("w0")
+    cluster.world.run(5.0)
+    assert [confirm.how for confirm in cluster.world.confirmed] == ["workers keep it"]
+    assert cluster.uids(cluster.first) == ["m-rep0"], "although it was loaded after the delete"
+    assert cluster.world.orders == [("w0", "stop", "x-rep0")]
+
+
 def test_a_delete_that_the_reign_does_not_survive_is_told_so() -> None:
     cluster = Cluster(3)
     for name in ("w1", "w2"):
@@ -262,8 +279,11 @@ def test_a_tombstone_covers_what_is_not_newer() -> None:
     stone = Tombstone("m-rep0", Launch(3, 1), 500)
     assert stone.covers(Launch(3, 1), 500)
     assert stone.covers(Launch(2, 9), 900)
-    assert not stone.covers(Launch(3, 1), 501)
+    assert stone.covers(Launch(3, 1), 501), "one launch is one replica, whenever it was loaded"
     assert not stone.covers(Launch(3, 2), 1)
+    unplaced = Tombstone("m-rep0", NO_LAUNCH, 500)
+    assert unplaced.covers(NO_LAUNCH, 500)
+    assert not unplaced.covers(NO_LAUNCH, 501), "served anew"
 
 
 def test_tombstones_are_bounded_and_the_oldest_go_first() -> None:
@@ -277,10 +297,11 @@ def test_tombstones_are_bounded_and_the_oldest_go_first() -> None:
 def test_what_was_deleted_is_not_placed_by_older_memory() -> None:
     intent = Intent()
     intent.bury([Tombstone("x-rep0", Launch(3, 1), 0)])
-    intent.place(
-        [Placement("x-rep0", "x", Launch(3, 1), 1), Placement("x-rep1", "x", NO_LAUNCH, 1)]
-    )
+    launches = {"x-rep0": Launch(3, 1), "x-rep1": Launch(3, 2)}
+    intent.place(Placement(uid, "x", launch, 1) for uid, launch in launches.items())
     assert list(intent.placements) == ["x-rep1"]
+    intent.place([Placement("x-rep1", "x", Launch(2, 9), 1)])
+    assert intent.placements["x-rep1"].launch == Launch(3, 2), "nor is it placed back"
 
 
 # --- from afar ---

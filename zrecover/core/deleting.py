@@ -1,6 +1,7 @@
 """Deletes that are on their way: each is confirmed once it can never come back.
 
-That is when it is on disk, or two workers (all, if there are fewer) keep its tombstone.
+That is when it is on disk, or two workers (all, if there are fewer) keep its tombstone. Where
+there is neither disk nor worker it waits for one: a worker that is away may still hold it.
 """
 
 from __future__ import annotations

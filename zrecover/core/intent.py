@@ -88,8 +88,9 @@ class Intent:
     def place(self, placements: Iterable[Placement]) -> None:
         """These were asked for."""
         for placement in placements:
+            known = self.placements.get(placement.uid, placement)
             if not self.deleted(placement.uid, placement.launch, 0):
-                self.placements[placement.uid] = placement
+                self.placements[placement.uid] = max(known, placement, key=lambda p: p.launch)
 
     def desired(self, model: str) -> int | None:
         """How many replicas of a model were placed; None if none ever was."""

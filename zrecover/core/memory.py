@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from zrecover.ids import Launch
+from zrecover.ids import NO_LAUNCH, Launch
 
 __all__ = ["Change", "Kept", "Memory", "Placement", "Tombstone"]
 
@@ -27,7 +27,9 @@ class Tombstone(NamedTuple):
 
     def covers(self, launch: Launch, created_ts: int) -> bool:
         """True where a claim of that launch and time is the deleted replica."""
-        return (launch, created_ts) <= (self.launch, self.created_ts)
+        if launch != self.launch:
+            return launch < self.launch
+        return launch != NO_LAUNCH or created_ts <= self.created_ts
 
 
 class Placement(NamedTuple):

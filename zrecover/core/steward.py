@@ -54,6 +54,8 @@ class Steward:
         self._registry, self._registrar = registry, registrar
         self._recovery, self._evidence = recovery, evidence
         self._journal = journal
+        self.recalling = False
+        """True until the journal has said what it kept."""
         self._tickets = count(1)
         self._launches = count(1)
         self._epoch = 0
@@ -76,11 +78,13 @@ class Steward:
         self.witnesses.clear(epoch)
         self._launches = count(1)
         if self._journal:
+            self.recalling = True
             out.append(Recall())
             self._remember([Change(Kept.EPOCH, epoch)], out)
 
     def end(self, out: list[Effect]) -> None:
         """The reign ends."""
+        self.recalling = False
         out += self.deleting.clear()
         self.orders.clear()
         self._known.clear()
@@ -88,6 +92,7 @@ class Steward:
 
     def recalled(self, memory: Memory) -> None:
         """What the journal has kept."""
+        self.recalling = False
         self._registrar.touched += self._registry.place(memory.placements)
         self._registrar.touched += self._registry.bury(memory.tombstones)[1]
         left = self._recovery.has_left

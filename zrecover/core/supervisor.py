@@ -311,6 +311,12 @@ class SupervisorCore:
         out.append(Emit(WorkerForgotten(worker)))
         return ""
 
+    @property
+    def _undecided(self) -> bool:
+        """True while what is here already is not judged, or not known."""
+        registry, registrar = self.registry, self.registrar
+        return bool(registrar.undecided or registry.rebuilding or self.steward.recalling)
+
     # --- time ---
 
     def _run(self, now: float, out: list[Effect]) -> None:
@@ -327,8 +333,7 @@ class SupervisorCore:
             self.evidence.judged(uid, now, self.registry.replicas.get(uid))
         self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
-        undecided = self.registrar.undecided or bool(self.registry.rebuilding)
-        if self.recovery.check(now, undecided=undecided) and self._move(SupervisorInput.COMPLETED):
+        if self.recovery.check(now, undecided=self._undecided) and self._move(_I.COMPLETED):
             self.publisher.audience.bump()
             self.steward.completed(self.recovery.missing, out)
             report = self.recovery.report(self.registry, now)

@@ -139,10 +139,10 @@ class Witnesses:
         self._kept[worker] = max(version, self._kept.get(worker, version))
 
     def confirmed(self, version: RosterVersion) -> bool:
-        """True where two workers (all, if there are fewer) keep that version."""
+        """True where two workers (all, if there are fewer) keep that version; never of none."""
         present = self._registry.workers
         kept = sum(name in present and at >= version for name, at in self._kept.items())
-        return kept >= min(2, len(present))
+        return kept >= max(1, min(2, len(present)))
 
     def forget(self, worker: str) -> None:
         """The worker has left."""

@@ -57,10 +57,10 @@ class Holdings:
         try:
             await self._declare(replica, claim, created)
             handler = await in_thread(lambda: make_handler(factory, replica))
-            await self.serve(replica, handler, inline=inline)
+            if replica.key in self._loading:  # nobody has served or stopped it meanwhile
+                await self.serve(replica, handler, inline=inline)
         except BaseException:
-            mine = replica.key in self._loading  # nobody has served it meanwhile
-            self._loading.discard(replica.key)
+            mine = replica.key in self._loading
             if mine and not self._party.closed:
                 await self.unserve(replica.uid, replica.shard)
             raise
@@ -69,6 +69,7 @@ class Holdings:
         """Hold it no longer; what runs is finished."""
         self._server.remove((uid, shard))
         self._created.pop((uid, shard), None)
+        self._loading.discard((uid, shard))
         await self._feed(Withdrawn(uid, shard))
 
     async def drain(self, timeout: float) -> bool:
