@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from zrecover.core.inputs import LinkDown, LinkUp, Received
 from zrecover.core.link import LinkState
+from zrecover.testing.simulation.check_orders import OrdersCheck
 from zrecover.testing.simulation.violations import Violation
 from zrecover.wire import messages as m
 
 if TYPE_CHECKING:
+    from zrecover.core.effects import Effect
     from zrecover.testing.simulation.ledger import Ledger
     from zrecover.testing.simulation.processes import ClientProcess, WorkerProcess
     from zrecover.wire.messages import RouteRow
@@ -65,6 +67,7 @@ class WorkerCheck(_LinkCheck):
     def __init__(self, process: WorkerProcess, ledger: Ledger) -> None:
         self._process, self._ledger = process, ledger
         self._before: tuple[Any, ...] = ()
+        self._orders = OrdersCheck(process, ledger)
 
     def _print(self) -> tuple[Any, ...]:
         core = self._process.core
@@ -73,12 +76,14 @@ class WorkerCheck(_LinkCheck):
     def before(self, input: object, now: float) -> None:
         """An input is about to be handled."""
         self._before = self._print()
+        self._orders.before()
         due = self._process.core.next_deadline
         self._due = due is not None and due <= now
 
-    def after(self, input: object, now: float) -> None:
+    def after(self, input: object, effects: list[Effect], now: float) -> None:
         """It was."""
         process, core = self._process, self._process.core
+        self._orders.after(input, effects)
         after = self._print()
         self._judge(process.name, input, self._before, after)
         if core.session is not None and core.session.epoch < core.link.highest:

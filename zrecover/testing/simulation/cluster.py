@@ -9,11 +9,13 @@ from zrecover.config import DEFAULT_CLUSTER, LIMITS, Limits, Timing
 from zrecover.core.client import ClientCore
 from zrecover.core.discovery import DiscoveryCore
 from zrecover.core.inputs import Declared, StateChanged, Stop, Withdrawn
+from zrecover.core.intent import Intent, Losers, Orphans
 from zrecover.core.reign import Candidacy
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.view import SupervisorState, View
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.model import Replica, ReplicaState
+from zrecover.testing.simulation.disks import Disk
 from zrecover.testing.simulation.driver import Driver
 from zrecover.testing.simulation.processes import (
     ClientProcess,
@@ -24,6 +26,7 @@ from zrecover.testing.simulation.processes import (
 )
 from zrecover.testing.simulation.schedule import BEGIN
 from zrecover.testing.simulation.story import Story
+from zrecover.testing.simulation.wanted import Wanted
 from zrecover.wire.messages import Claim
 
 __all__ = ["Cluster"]
@@ -63,6 +66,8 @@ class Cluster:
         self._clock: dict[str, float] = {}
         self._starts: dict[str, int] = {}
         self._pids, self._started = 100, 0
+        self._disks: dict[str, Disk] = {}
+        self._tickets = 0
 
     # --- reading ---
 
@@ -140,9 +145,19 @@ class Cluster:
         return self._start(DiscoveryProcess(name, core, address, core=core), "")
 
     def start_supervisor(
-        self, name: str, *, address: str | None = None, expect_workers: int | None = None
+        self,
+        name: str,
+        *,
+        address: str | None = None,
+        expect_workers: int | None = None,
+        disk: str | None = None,
+        losers: Losers = Losers.KEEP,
+        orphans: Orphans = Orphans.ADOPT,
     ) -> SupervisorProcess:
-        """A supervisor, at an address of its own if none is given; it stands by if one leads."""
+        """A supervisor, at an address of its own if none is given; it stands by if one leads.
+
+        With `disk` it keeps a journal there; `losers` and `orphans` are its policies.
+        """
         number = self._starts[name] = self._starts.get(name, 0) + 1
         boot = f"{name}.{number}"
         address = address or f"tcp://{name}:{number}"
@@ -154,9 +169,16 @@ class Cluster:
             self.rng,
             expect_workers=expect_workers,
             limits=self._limits,
+            intent=Intent(losers=losers, orphans=orphans),
+            journal=disk is not None,
         )
-        process = SupervisorProcess(name, core, address, core=core, boot=boot)
-        return self._start(process, f" as {boot}")
+        process = SupervisorProcess(
+            name, core, address, core=core, boot=boot, wanted=Wanted(losers, orphans)
+        )
+        if disk is not None:
+            self._driver.keep(process, self._disks.setdefault(disk, Disk(disk)))
+        more = "" if disk is None else f" with a journal on {disk}"
+        return self._start(process, f" as {boot}{more}")
 
     def start_worker(
         self,

@@ -31,6 +31,10 @@ class Weather:
     """Share of links whose end is reported although their owner has closed them."""
     late_verdicts: float = 0.0
     """Share of verdicts that take up to a second."""
+    late_orders: float = 0.0
+    """Share of orders that are obeyed only after some seconds."""
+    refusals: float = 0.0
+    """Share of orders that workers cannot obey when they are told to."""
 
 
 CALM = Weather()

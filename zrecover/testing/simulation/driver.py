@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from zrecover.core.effects import (
     Ask,
+    Confirm,
     Connect,
     Decide,
     Disconnect,
     Effect,
     Emit,
     Forget,
+    Obey,
     Offer,
     Rebuild,
     Reply,
@@ -38,8 +40,10 @@ from zrecover.core.inputs import (
 from zrecover.testing.simulation.check_discovery import DiscoveryCheck
 from zrecover.testing.simulation.check_links import ClientCheck, WorkerCheck
 from zrecover.testing.simulation.check_supervisor import SupervisorCheck
+from zrecover.testing.simulation.disks import Disk, Journal
 from zrecover.testing.simulation.ledger import Ledger
 from zrecover.testing.simulation.network import Network
+from zrecover.testing.simulation.obeying import Obedience
 from zrecover.testing.simulation.processes import (
     ClientProcess,
     DiscoveryProcess,
@@ -53,9 +57,12 @@ from zrecover.testing.simulation.truth import builtin_verdict
 from zrecover.testing.simulation.violations import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from zrecover.config import Timing
+    from zrecover.core.supervisor import SupervisorCore
+    from zrecover.testing.simulation.check_steward import Wish
     from zrecover.testing.simulation.connections import Connection
     from zrecover.wire.messages import Message
 
@@ -84,6 +91,9 @@ class Driver:
         self.counts: Counter[str] = Counter()
         """Events, by their type."""
         self._rng, self._timing, self._story = rng, timing, story
+        self.confirmed: dict[int, Confirm] = {}
+        """What became of deletes, by ticket."""
+        self._obedience = Obedience(self.schedule, rng, self.deliver)
         self._checks: dict[Process, Check] = {}
 
     # --- life and death ---
@@ -113,6 +123,8 @@ class Driver:
             process.inbox.clear()
             self.network.ended(process)
             self._checks.pop(process, None)
+            if isinstance(process, SupervisorProcess) and process.journal is not None:
+                process.journal.killed()
 
     def freeze(self, process: Process) -> None:
         """It processes nothing from now on."""
@@ -127,7 +139,32 @@ class Driver:
             self.network.woke(process)
             self.schedule.after(LATE, self._drain, process)
 
+    def keep(self, process: SupervisorProcess, disk: Disk) -> None:
+        """The supervisor keeps a journal on that disk."""
+        process.journal = Journal(disk, process, self.schedule, self._rng, self.deliver)
+
     # --- inputs ---
+
+    def ask(
+        self,
+        process: SupervisorProcess,
+        wish: Wish,
+        act: Callable[[SupervisorCore, list[Effect]], None],
+    ) -> bool:
+        """Somebody asks something of a supervisor's core; False if it stands still."""
+        if process.frozen or process.inbox or not process.alive:
+            return False
+        now, check = self.schedule.now, self._checks[process]
+        assert isinstance(check, SupervisorCheck)
+        check.before(wish, now)
+        effects: list[Effect] = []
+        act(process.core, effects)
+        effects += process.core.handle(Tick(), now)
+        check.after(wish, effects, now)
+        for effect in effects:
+            self._carry_out(process, effect)
+        self._plan(process)
+        return True
 
     def deliver(self, process: Process, input: object) -> None:
         """Hand an input to a process, or queue it where that is frozen or busy."""
@@ -169,7 +206,9 @@ class Driver:
                 self.counts[type(effect.event).__name__] += 1
                 self._story.seen(now, process.name, effect.event)
         match check:
-            case WorkerCheck() | ClientCheck():
+            case WorkerCheck():
+                check.after(input, effects, now)
+            case ClientCheck():
                 check.after(input, now)
             case DiscoveryCheck():
                 check.after(effects, now)
@@ -234,6 +273,17 @@ class Driver:
                 self._answer_later(process, Offered(ticket, claims))
             case Rebuild(ticket):
                 self._answer_later(process, Rebuilt(ticket, None, None))
+            case Confirm(int(ticket)):
+                self.confirmed[ticket] = effect
+                done = "is confirmed" if effect.done else "is not confirmed"
+                what = f"delete {ticket} {done}: {effect.how}"
+                self._story.seen(self.schedule.now, process.name, what)
+            case Obey() if isinstance(process, WorkerProcess):
+                self._obedience.begin(process, effect, network.weather)
+            case _ if isinstance(process, SupervisorProcess) and process.journal is not None:
+                process.journal.take(effect)
+            case _:
+                pass
 
     def _answer_later(self, process: Process, input: object) -> None:
         """What plugins were asked: mostly at once, sometimes late."""

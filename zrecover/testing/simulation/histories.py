@@ -6,12 +6,13 @@ All chance comes from the seed, so that `run_seed(seed)` is the same history eve
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from random import Random
 
 from zrecover.config import Limits, Timing
+from zrecover.core.intent import Intent
 from zrecover.core.registry import Registry
 from zrecover.testing.simulation.connections import CALM, Weather
 from zrecover.testing.simulation.misfortunes import Misfortunes
@@ -131,7 +132,10 @@ def _any_order(sim: Simulation, chance: Random) -> None:
     leader = sim.leader
     if leader is None:
         return
-    registry, again = leader.core.registry, Registry()
+    registry, wanted = leader.core.registry, leader.wanted
+    again = Registry(Intent(losers=wanted.losers, orphans=wanted.orphans))
+    again.place(registry.intent.placements.values())
+    again.bury(registry.intent.tombstones.values())
     records = 2 * list(registry.workers.values())
     chance.shuffle(records)
     for record in records:
@@ -147,7 +151,12 @@ def _somebody_can_lead(sim: Simulation, misfortunes: Misfortunes, aside: list[st
 
 
 def _weather(chance: Random) -> Weather:
-    """From a good network to one that does all that a network can do."""
+    """From a good network to one that does all that a network can do; and how workers obey."""
+    late, refusals = chance.choice([0.0, 0.3]), chance.choice([0.0, 0.3])
+    return replace(_network(chance), late_orders=late, refusals=refusals)
+
+
+def _network(chance: Random) -> Weather:
     match chance.choice(["calm", "slow", "lossy", "hostile", "hostile"]):
         case "calm":
             return Weather(late_news=0.3, late_verdicts=0.1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zrecover.wire import messages as m
 
 if TYPE_CHECKING:
-    from zrecover.ids import Session
+    from zrecover.ids import Launch, Session
     from zrecover.testing.simulation.connections import Connection
     from zrecover.testing.simulation.processes import WorkerProcess
 
@@ -29,6 +29,8 @@ class Ledger:
     """Boots that gave their lease back."""
     heard: dict[tuple[str, Session], float] = field(default_factory=dict)
     """When something of a session has arrived from a peer last."""
+    orders: dict[tuple[str, Session, int], tuple[Launch, int]] = field(default_factory=dict)
+    """Launch and time of what an order means, by its boot, session and id."""
     workers: dict[str, list[WorkerProcess]] = field(default_factory=dict)
     """All processes that a worker id ever had, in the order they were started."""
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from zrecover.ids import NO_LAUNCH, Launch
 from zrecover.model import Replica, ReplicaState
+from zrecover.testing.simulation.intentions import Intentions
 from zrecover.testing.simulation.processes import (
     ClientProcess,
     DiscoveryProcess,
@@ -55,6 +56,8 @@ class Misfortunes:
             (3, self.something_changes),
             (1, self.a_client_restarts),
         ]
+        self.intentions = Intentions(sim, chance, self._place, self._later)
+        kinds += self.intentions.kinds()
         self._kinds = [kind for _, kind in kinds]
         self._weights = [weight for weight, _ in kinds]
 
@@ -82,6 +85,7 @@ class Misfortunes:
     def end(self) -> None:
         """What was to come later does not come any more."""
         self._over = True
+        self.intentions.end()
 
     # --- supervisors and discovery ---
 
@@ -89,10 +93,19 @@ class Misfortunes:
         """A new one, elsewhere or in the place of one that is gone."""
         if like is None:
             self._supervisors += 1
-            self._sim.start_supervisor(f"s{self._supervisors}", expect_workers=self._expect)
+            self._sim.start_supervisor(
+                f"s{self._supervisors}",
+                expect_workers=self._expect,
+                **self.intentions.policies,
+            )
         else:
             address = like.address if self._chance.random() < 0.5 else None
-            self._sim.start_supervisor(like.name, address=address, expect_workers=self._expect)
+            self._sim.start_supervisor(
+                like.name,
+                address=address,
+                expect_workers=self._expect,
+                **self.intentions.policies,
+            )
 
     def leader_is_killed(self) -> None:
         leader = self._leader()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from zrecover.core.link import LinkState
 from zrecover.core.view import SupervisorState
+from zrecover.testing.simulation.wanted import Wanted
 from zrecover.wire import codec
 from zrecover.wire.messages import Key
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from zrecover.core.supervisor import SupervisorCore
     from zrecover.core.worker import WorkerCore
     from zrecover.testing.simulation.connections import Connection
+    from zrecover.testing.simulation.disks import Journal
     from zrecover.wire.messages import Claim, RouteRow
 
 __all__ = [
@@ -104,6 +106,9 @@ class SupervisorProcess(Process):
 
     core: SupervisorCore = field(kw_only=True)
     boot: str = field(kw_only=True)
+    wanted: Wanted = field(default_factory=Wanted)
+    """What it was told should exist and should not, in its present reign."""
+    journal: Journal | None = None
 
     role = "supervisor"
     hears = codec.TO_SUPERVISOR

@@ -12,7 +12,7 @@ from zrecover.testing.simulation.processes import (
     SupervisorProcess,
     WorkerProcess,
 )
-from zrecover.testing.simulation.truth import Held, differences, expected
+from zrecover.testing.simulation.truth import Held, differences
 from zrecover.wire.messages import RouteRow
 
 if TYPE_CHECKING:
@@ -48,9 +48,12 @@ def unsettled(cluster: Cluster, aside: tuple[str, ...] = ()) -> str:
         if not core.liveness.braked:
             return f"{name} is gone, but still registered ({record.state})"
         held += [Held(name, record.incarnation, claim) for claim in record.claims.values()]
-    wrong = differences(core.registry.replicas, expected(held))
+    wrong = differences(core.registry.replicas, leader.wanted.expected(held))
     if wrong:
         return wrong[0]
+    why = leader.wanted.left_over(held) or _journal(leader)
+    if why:
+        return why
     for client in cluster.of(ClientProcess):
         if client.name not in aside:
             why = _client(client, leader)
@@ -89,6 +92,24 @@ def _worker(worker: WorkerProcess, leader: SupervisorProcess) -> str:
         return f"{worker.name} is not registered"
     if record.seq != core.inventory.seq or record.digest != core.inventory.digest:
         return f"{worker.name} holds seq {core.inventory.seq}, {record.seq} is known"
+    return ""
+
+
+def _journal(leader: SupervisorProcess) -> str:
+    """Where a journal that misses nothing says something else."""
+    core, journal, wanted = leader.core, leader.journal, leader.wanted
+    if journal is None or not journal.healthy:
+        return ""
+    memory = journal.disk.memory
+    there = sorted(core.registry.workers)
+    names = sorted(memory.workers) if journal.vouched else there
+    if names != there or not set(there) <= set(memory.workers):
+        return f"the journal names {memory.workers}, {there} are there"
+    if {p.uid: p for p in memory.placements} != wanted.placed:
+        return f"the journal has placements {memory.placements}, asked for is {wanted.placed}"
+    deleted = [stone.uid for stone in memory.tombstones]
+    if missing := [uid for uid in wanted.stones if uid not in deleted]:
+        return f"the journal does not say that {missing[0]} is deleted"
     return ""
 
 

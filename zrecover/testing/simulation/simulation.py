@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable
 
 from zrecover.core.view import View
 from zrecover.errors import BadMessage
-from zrecover.testing.simulation.cluster import Cluster
 from zrecover.testing.simulation.connections import Trick, Weather
 from zrecover.testing.simulation.settled import calm, unsettled
 from zrecover.testing.simulation.story import describe_view
 from zrecover.testing.simulation.violations import Violation
+from zrecover.testing.simulation.wishes import Wishes
 
 __all__ = ["Simulation"]
 
@@ -35,7 +35,7 @@ QUIET = 3.0
 """A settled cluster is watched for so long: nothing may move any more."""
 
 
-class Simulation(Cluster):
+class Simulation(Wishes):
     """One cluster, the network it lives in, and time.
 
     Args:

@@ -111,9 +111,9 @@ def differences(replicas: Mapping[str, ReplicaView], truth: Mapping[str, Expecte
         shards = tuple((s.shard, s.worker, s.incarnation) for s in view.shards)
         losers = tuple(sorted((c.shard, c.worker) for c in view.conflicts))
         believed = Expected(view.state.value, view.launch, view.n_worker, shards, losers)
-        if so.state == "REFUSED":
-            if view.state.value != "REFUSED" or view.routes:
-                found.append(f"{uid} is {view.state}, but should be refused")
+        if so.state in ("REFUSED", "HELD", "LAUNCHING"):
+            if view.state.value != so.state or view.routes:
+                found.append(f"{uid} is {view.state}, but should be {so.state}")
         elif believed != so:
             found.append(f"{uid} is believed to be {believed}, but is {so}")
     return found
