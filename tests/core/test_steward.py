@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.desk import Desk, register
 from tests.core.driving import claim
-from tests.core.steered import Cluster
+from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
 from zrecover.core.intent import Intent, Losers, Orphans
 from zrecover.core.memory import Placement, Tombstone
@@ -92,6 +92,38 @@ def test_a_delete_that_nobody_keeps_is_not_confirmed() -> None:
     assert [confirm.how for confirm in cluster.world.confirmed] == ["workers keep it"]
     assert cluster.uids(cluster.first) == ["m-rep0"], "although it was loaded after the delete"
     assert cluster.world.orders == [("w0", "stop", "x-rep0")]
+
+
+def test_while_it_recovers_one_worker_is_not_all() -> None:
+    cluster = Cluster(3)
+    for name in ("w0", "w2"):
+        cluster.world.freeze(name)
+    cluster.world.kill("a")
+    second = cluster.world.supervisor("b", expect=3)
+    cluster.world.run(2.0)
+    assert second.state is not SERVING
+    assert cluster.delete("m-rep1", second) == ""
+    cluster.world.run(2.0)
+    assert cluster.world.confirmed == [], "w1 keeps it, and is the only one that is back"
+    cluster.world.wake("w2")
+    cluster.settle(second)
+    assert [confirm.how for confirm in cluster.world.confirmed] == ["workers keep it"]
+
+
+def test_a_worker_that_keeps_a_later_roster_need_not_keep_the_tombstone() -> None:
+    cluster = Cluster(3)
+    cluster.world.lose = lambda to, message: (
+        to in ("w0", "w2") and isinstance(message, m.Witness) and bool(message.tombstones)
+    )
+    cluster.delete("m-rep1")
+    cluster.world.give("w2", on.Stop("done"))
+    cluster.world.run(3.0)
+    assert cluster.workers[0].remembered.workers == ("w0", "w1")
+    assert cluster.world.confirmed == [], "the roster was kept, the tombstone was lost"
+    cluster.world.lose = lambda to, message: False
+    cluster.world.give("w0", on.LinkDown(cluster.workers[0].link.number, "gone"))
+    cluster.world.run(2.0)
+    assert [confirm.how for confirm in cluster.world.confirmed] == ["workers keep it"]
 
 
 def test_a_delete_that_the_reign_does_not_survive_is_told_so() -> None:
@@ -229,6 +261,22 @@ def test_V08_a_launching_placement_is_shown_and_survives_a_registration() -> Non
     assert cluster.first.registry.replicas == cluster.first.registry.recomputed()
 
 
+def test_V15_what_is_desired_counts_what_was_placed_whatever_is_there_already() -> None:
+    cluster = Cluster(2, journal=True)
+    (placed,) = cluster.place("x")
+    cluster.world.give("w0", on.Declared(claim("x-rep0", launch=placed.launch)))
+    cluster.world.run(1.0)
+    cluster.world.recalls = False
+    second = cluster.again(expect=2)
+    assert second.registry.model("x").desired is None
+    second.steward.recalled(cluster.world.disk)
+    assert second.registry.model("x").desired == 1
+    second.registry.bury([Tombstone("x-rep0", NO_LAUNCH, 1)])
+    assert second.registry.model("x").desired == 1
+    cluster.delete("x-rep0", second)
+    assert "x" not in second.view(cluster.world.now).models
+
+
 def test_a_placement_takes_indexes_that_are_free() -> None:
     cluster = Cluster(2)
     assert [p.uid for p in cluster.place("m", 2)] == ["m-rep2", "m-rep3"]
@@ -314,11 +362,13 @@ def answer(desk: Desk, peer: str = "s") -> dict[str, object]:
 
 
 def test_a_delete_from_afar_is_answered_once_it_is_confirmed() -> None:
-    desk = Desk().hear("p", register("w", claim()))
+    desk = Desk().hear("p", register("w", claim())).hear("q", register("v"))
     desk.hear("s", m.Remove("prod", 4, "m-rep0", True))
     assert desk.to("s", m.Result) == []
     (witness,) = desk.to("p", m.Witness)
     desk.hear("p", m.Kept(desk.session("w"), witness.version))
+    assert desk.to("s", m.Result) == []
+    desk.hear("q", m.Kept(desk.session("v"), witness.version))
     assert answer(desk) == {"how": "workers keep it"}
     desk.hear("p", m.Kept(Session(1, 9), witness.version))
     assert desk.to("p", m.Unknown), "a session that there is not"

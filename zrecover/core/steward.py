@@ -50,7 +50,7 @@ class Steward:
         self.orders = Orders(boot, registry)
         self.witnesses = Witnesses(boot, registry)
         self.testimonies = Testimonies()
-        self.deleting = Deleting(self.witnesses)
+        self.deleting = Deleting(registry)
         self._registry, self._registrar = registry, registrar
         self._recovery, self._evidence = recovery, evidence
         self._journal = journal
@@ -109,7 +109,7 @@ class Steward:
         if serving:
             out += self.orders.give(self._epoch, now)
             self._hand_roster(now, out)
-        out += self.deleting.check()
+        out += self.deleting.check(serving=serving)
 
     def completed(self, missing: tuple[str, ...], out: list[Effect]) -> None:
         """The recovery is complete; who is missing is expected no longer."""
@@ -128,7 +128,7 @@ class Steward:
 
     def kept(self, worker: str, kept: m.Kept) -> None:
         """A worker keeps what it was handed."""
-        self.witnesses.keeps(worker, kept.version)
+        self.deleting.kept(worker, kept.version)
 
     def order_done(self, answer: m.OrderDone, now: float) -> None:
         """What became of an order; answers to older ones are ignored."""
@@ -151,9 +151,12 @@ class Steward:
             self._known[worker] = None
             self._remember([Change(Kept.JOINED, worker)], out)
             self._roster_due = True
-        self.witnesses.forget(worker)  # its process may be another one: it keeps nothing yet
+        self.witnesses.forget(worker)
+        self.deleting.forget(worker)  # its process may be another one: it keeps nothing yet
         recent = list(self._registry.intent.tombstones.values())[-_RECENT:]
         if recent:
+            self.witnesses.bump()
+            self.deleting.handed(self.witnesses.version, recent)
             out += self.witnesses.hand(record, self._epoch, recent)
 
     def forget(self, worker: str, out: list[Effect]) -> bool:
@@ -167,6 +170,7 @@ class Steward:
 
     def _removed(self, worker: str, out: list[Effect]) -> None:
         self.witnesses.forget(worker)
+        self.deleting.forget(worker)
         self._recovery.left(worker)
         self._known.pop(worker, None)
         self._remember([Change(Kept.LEFT, worker)], out)
@@ -224,7 +228,8 @@ class Steward:
             changes.append(Change(Kept.UNPLACED, uid))
         remembering = self._remember(changes, out)
         self.witnesses.bump()
-        self.deleting.begin(ticket, self.witnesses.version, remembering)
+        self.deleting.begin(ticket, uid, remembering)
+        self.deleting.handed(self.witnesses.version, [stone])
         out += self.witnesses.tombstones(self._epoch, [stone])
         return ""
 

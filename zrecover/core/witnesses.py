@@ -94,22 +94,20 @@ class Testimonies:
 
 
 class Witnesses:
-    """Hands out the roster and the tombstones, and counts who keeps them."""
+    """Hands out the roster and the tombstones, each time as another version."""
 
     def __init__(self, boot: str, registry: Registry) -> None:
         self.version = RosterVersion(0, 0)
         self._boot, self._registry = boot, registry
-        self._kept: dict[str, RosterVersion] = {}
         self._told: dict[str, RosterVersion] = {}
 
     def clear(self, epoch: int) -> None:
         """A new reign."""
         self.version = RosterVersion(epoch, 0)
-        self._kept.clear()
         self._told.clear()
 
     def bump(self) -> None:
-        """The roster has changed."""
+        """What is handed out next is another version."""
         self.version = RosterVersion(self.version.epoch, self.version.n + 1)
 
     def roster(self, epoch: int) -> list[Effect]:
@@ -134,19 +132,8 @@ class Witnesses:
         """Hand tombstones to one worker."""
         return self._hand(record, epoch, None, stones)
 
-    def keeps(self, worker: str, version: RosterVersion) -> None:
-        """A worker keeps what was handed out up to this version."""
-        self._kept[worker] = max(version, self._kept.get(worker, version))
-
-    def confirmed(self, version: RosterVersion) -> bool:
-        """True where two workers (all, if there are fewer) keep that version; never of none."""
-        present = self._registry.workers
-        kept = sum(name in present and at >= version for name, at in self._kept.items())
-        return kept >= max(1, min(2, len(present)))
-
     def forget(self, worker: str) -> None:
         """The worker has left."""
-        self._kept.pop(worker, None)
         self._told.pop(worker, None)
 
     def _hand(
