@@ -11,12 +11,12 @@ import pytest
 from tests.core.driving import claim
 from zrecover.config import Limits, Timing
 from zrecover.core import inputs as on
-from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Offer, Send
+from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Obey, Offer, Send
 from zrecover.core.events import ClaimJudged, LinkLost, WorkerFenced
 from zrecover.core.link import LinkState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.errors import InvalidReplica
-from zrecover.ids import Session
+from zrecover.ids import RosterVersion, Session
 from zrecover.model import ReplicaState, Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.codec import TO_SUPERVISOR, decode_claim, encode
@@ -469,3 +469,27 @@ def test_the_beat_tells_which_inventory_there_is() -> None:
     (beat,) = bench.to_the_next_beat().said(m.Heartbeat)
     assert (beat.seq, beat.digest) == (1, bench.core.inventory.digest)
     assert beat.digest != 0
+
+
+def test_R8_an_order_that_is_given_again_while_it_is_obeyed_is_obeyed_once() -> None:
+    bench = Bench().open()
+    order = m.Order(bench.session, 100, "a", 4, "stop", "m-rep0", 0, "it was deleted")
+    bench.hear(order)
+    assert bench.out == [Obey(4, "stop", "m-rep0", 0, "it was deleted")]
+    assert bench.hear(order).out == []
+    (answer,) = bench.give(on.Obeyed(4, True)).said(m.OrderDone)
+    assert (answer.session, answer.id, answer.done) == (bench.session, 4, True)
+    bench.hear(order)
+    assert len(bench.out) == 1, "it was obeyed, and is wanted again"
+    bench.give(on.LinkDown(bench.core.link.number, "gone"))
+    assert bench.give(on.Obeyed(4, True)).said(m.OrderDone) == [], "its session is over"
+
+
+def test_a_witness_says_that_it_keeps_once_it_has_all_parts() -> None:
+    bench = Bench().open()
+    for part, last in ((0, False), (1, True)):
+        version = RosterVersion(100, 3)
+        names = (f"w{part}",)
+        bench.hear(m.Witness(bench.session, 100, "a", version, True, part, last, names))
+        assert [kept.version for kept in bench.said(m.Kept)] == [version] * last
+    assert bench.core.remembered.workers == ("w0", "w1")

@@ -53,9 +53,7 @@ class Orders:
         wanted = set()
         for uid, unwanted in self._registry.unwanted.items():
             for one in unwanted:
-                record = self._registry.workers.get(one.worker)
-                if record is None:
-                    continue
+                record = self._registry.workers[one.worker]
                 key: tuple[str, m.Key, str] = (one.worker, m.Key(uid, one.shard), one.action)
                 wanted.add(key)
                 given = self._given.get(key)

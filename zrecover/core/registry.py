@@ -278,6 +278,7 @@ class Registry:
         """These replicas are deleted: which of that is news, and the uids it concerns."""
         self.revision += 1
         news = self.intent.bury(stones)
+        self._model_views.clear()  # how many are desired may be another number
         self.downs.forget(stone.uid for stone in news)
         return news, self._judge(dict.fromkeys(stone.uid for stone in news))
 
@@ -293,6 +294,7 @@ class Registry:
         first = not self.intent.placements
         placed = list(placements)
         self.intent.place(placed)
+        self._model_views.clear()
         uids = [placement.uid for placement in placed]
         if first and self.intent.orphans is not Orphans.ADOPT:
             uids += list(self._claims)  # from now on there are orphans
