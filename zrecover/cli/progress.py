@@ -141,7 +141,8 @@ def _table(rows: Rows) -> Table:
     terminal = sys.stdout.isatty()
     table = new_table("REQUEST", "WORKER", *(["PROGRESS"] if terminal else []), "DONE", "INFO")
     for row in rows:
-        bar = ProgressBar(total=1.0, completed=row["fraction"], width=_WIDTH)
+        done, style = row["fraction"], "green"
+        bar = ProgressBar(total=1.0, completed=done, width=_WIDTH, finished_style=style)
         cells = (styled(row["request"]), styled(row["worker"]))
         info = styled("  ".join(_rest(row)) or "-")
         table.add_row(*cells, *([bar] if terminal else []), styled(_percent(row)), info)

@@ -21,9 +21,6 @@ class Parts(Generic[K, R]):
         self._parts: dict[str, dict[K, R]] = {}
         self._count = 0
 
-    def __len__(self) -> int:
-        return self._count
-
     def __iter__(self) -> Iterator[tuple[str, K, R]]:
         for worker in sorted(self._parts):
             for key, row in self._parts[worker].items():
