@@ -1,8 +1,9 @@
 """HTTP for the pages: starlette finds the page, uvicorn's protocol speaks with the client.
 
-Connections are few and short: the oldest makes room for a new one, and none lives longer than
-30 seconds. So whoever connects and says nothing keeps nobody out. Only h11 parses: it bounds
-the size of the head, and what a request carries beside it is not read.
+Connections are few and short: each ends with its answer, the oldest makes room for a new one,
+and none lives longer than 30 seconds. So whoever connects and says nothing keeps nobody out.
+Only h11 parses: it bounds the size of the head, and what a request carries beside that is not
+waited for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ __all__ = ["Connections"]
 
 _MOST: Final = 32
 _LIFE: Final = 30.0
-_IDLE: Final = 5
 _HEAD: Final = 16 * 1024
 _FAREWELL: Final = 0.2
 
@@ -50,11 +50,11 @@ class Connections:
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            timeout_keep_alive=_IDLE,
             h11_max_incomplete_event_size=_HEAD,
         )
         self._config.load()
         self._state = ServerState()
+        self._state.default_headers = [(b"connection", b"close")]  # with each answer
         self._open: dict[_Connection, None] = {}
 
     def protocol(self) -> asyncio.Protocol:
