@@ -86,6 +86,14 @@ class Played:
         self.asked.append((worker, timeout))
         return self._next()
 
+    async def stop_replica(self, uid: str, timeout: float) -> Any:
+        self.asked.append((uid, timeout))
+        return self._next()
+
+    async def delete_replica(self, uid: str, timeout: float) -> Any:
+        self.asked.append((uid, timeout))
+        return self._next()
+
     async def status(self, timeout: float) -> Any:
         self.asked.append((timeout,))
         return self._next()

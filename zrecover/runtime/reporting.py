@@ -11,7 +11,15 @@ import queue
 import threading
 from collections.abc import Callable
 
-from zrecover.core.events import ClaimRefused, ConnectionsFailed, Event, PeerRejected
+from zrecover.core.events import (
+    ClaimRefused,
+    ConnectionsFailed,
+    Event,
+    JournalFailed,
+    JournalMovedAside,
+    MassLossSuspected,
+    PeerRejected,
+)
 
 __all__ = ["Observer", "Reporter"]
 
@@ -22,6 +30,8 @@ _log = logging.getLogger("zrecover")
 _ROOM = 10_000
 _QUIET = (PeerRejected, ClaimRefused, ConnectionsFailed)
 _QUIET_MOST = 20
+_LOUD = (JournalFailed, JournalMovedAside, MassLossSuspected)
+"""Somebody should look: warnings, also where only those are logged."""
 
 
 class Reporter:
@@ -69,4 +79,5 @@ class Reporter:
             times = self._repeats[type(event)] = self._repeats.get(type(event), 0) + 1
             if times > _QUIET_MOST and times % 1000:
                 return
-        self._log.info("%s", event)
+        level = logging.WARNING if isinstance(event, _LOUD) else logging.INFO
+        self._log.log(level, "%s", event)
