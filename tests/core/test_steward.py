@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from tests.core.desk import Desk, register
@@ -15,6 +16,7 @@ from zrecover.core.memory import Placement, Tombstone
 from zrecover.core.view import ReplicaStatus
 from zrecover.errors import InvalidReplica
 from zrecover.ids import NO_LAUNCH, Launch, Session
+from zrecover.model import ReplicaState
 from zrecover.wire import messages as m
 
 # --- deletes ---
@@ -179,12 +181,58 @@ def test_an_order_of_another_session_or_epoch_is_not_obeyed() -> None:
     session = worker.session
     assert session is not None
     number, boot, epoch = worker.link.number, worker.link.boot, worker.link.epoch
+    good = m.Order(session, epoch, boot, 1, "stop", "m-rep0", 0, NO_LAUNCH, 1, "")
+    cluster.world.obey = False
+    cluster.world.give("w0", on.Received(number, good))
+    assert cluster.world.orders == [("w0", "stop", "m-rep0")]
     for order in (
-        m.Order(session._replace(n=99), epoch, boot, 1, "stop", "m-rep0", 0, ""),
-        m.Order(session, epoch - 1, boot, 2, "stop", "m-rep0", 0, ""),
-        m.Order(session, epoch + 1, boot, 3, "stop", "m-rep0", 0, ""),
+        msgspec.structs.replace(good, session=session._replace(n=99)),
+        msgspec.structs.replace(good, epoch=epoch - 1),
+        msgspec.structs.replace(good, epoch=epoch + 1),
     ):
         cluster.world.give("w0", on.Received(number, order))
+    assert len(cluster.world.orders) == 1
+
+
+def test_an_order_does_not_meet_what_was_served_anew_meanwhile() -> None:
+    cluster = Cluster(2)
+    late: list[m.Message] = []
+
+    def lose(to: str, message: m.Message) -> bool:
+        late.extend([message] if isinstance(message, m.Order) else [])
+        return isinstance(message, m.Order)
+
+    cluster.world.lose = lose
+    cluster.delete("m-rep0")
+    cluster.world.run(0.1)
+    cluster.world.lose = lambda to, message: False
+    cluster.world.give("w0", on.Declared(claim("m-rep0", created_ts=99)))
+    cluster.world.give("w0", on.Received(cluster.workers[0].link.number, late[0]))
+    cluster.world.run(6.0)
+    assert cluster.world.orders == []
+    assert cluster.uids(cluster.first) == ["m-rep0", "m-rep1"]
+
+
+@pytest.mark.parametrize("policy", [Losers.DRAIN, Losers.STOP])
+def test_R2_a_higher_launch_that_is_not_ready_has_not_lost(policy: Losers) -> None:
+    cluster = Cluster(2, intent=Intent(losers=policy))
+    old, new = claim("x-rep0", launch=Launch(5, 1)), claim("x-rep0", launch=Launch(5, 2))
+    loading = ReplicaState.LOADING
+    cluster.world.give("w0", on.Declared(old))
+    cluster.world.give("w1", on.Declared(msgspec.structs.replace(new, state=loading)))
+    cluster.world.run(6.0)
+    assert cluster.world.orders == [], "it is still coming"
+    cluster.world.give("w1", on.StateChanged("x-rep0", 0, ReplicaState.READY))
+    cluster.world.run(1.0)
+    assert cluster.world.orders == [("w0", policy.value, "x-rep0")]
+
+
+def test_R2_what_is_drained_already_is_not_told_again() -> None:
+    cluster = Cluster(2, intent=Intent(losers=Losers.DRAIN))
+    stopping = ReplicaState.STOPPING
+    cluster.world.give("w0", on.Declared(claim("x-rep0", launch=Launch(5, 1), state=stopping)))
+    cluster.world.give("w1", on.Declared(claim("x-rep0", launch=Launch(5, 2))))
+    cluster.world.run(12.0)
     assert cluster.world.orders == []
 
 

@@ -16,7 +16,7 @@ from zrecover.core.events import ClaimJudged, LinkLost, WorkerFenced
 from zrecover.core.link import LinkState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.errors import InvalidReplica
-from zrecover.ids import RosterVersion, Session
+from zrecover.ids import NO_LAUNCH, RosterVersion, Session
 from zrecover.model import ReplicaState, Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.codec import TO_SUPERVISOR, decode_claim, encode
@@ -472,8 +472,10 @@ def test_the_beat_tells_which_inventory_there_is() -> None:
 
 
 def test_R8_an_order_that_is_given_again_while_it_is_obeyed_is_obeyed_once() -> None:
-    bench = Bench().open()
-    order = m.Order(bench.session, 100, "a", 4, "stop", "m-rep0", 0, "it was deleted")
+    bench = Bench().give(on.Declared(claim())).open()
+    order = m.Order(
+        bench.session, 100, "a", 4, "stop", "m-rep0", 0, NO_LAUNCH, 1000, "it was deleted"
+    )
     bench.hear(order)
     assert bench.out == [Obey(4, "stop", "m-rep0", 0, "it was deleted")]
     assert bench.hear(order).out == []

@@ -161,6 +161,8 @@ VALUES: dict[str, Any] = {
     "uid": "qwen3-rep2",
     "remaining": 29.5,
     "shard": 1,
+    "launch": Launch(1_790_000_000_000, 7),
+    "created_ts": 1_790_000_000_123,
     "shards": ROW.shards,
     "idempotent": True,
     "ran": True,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Literal
 
 from zrecover.core.judge import Candidate
 from zrecover.core.memory import Placement, Tombstone
 from zrecover.core.view import ReplicaView, Unwanted
 from zrecover.ids import Launch
-from zrecover.model import Decision, Verdict
+from zrecover.model import Decision, ReplicaState, Verdict
 
 __all__ = ["Intent", "Losers", "Orphans"]
 
@@ -122,22 +123,33 @@ class Intent:
         """The claims whose workers have to be told to drain or stop them."""
         found = []
         for candidate in candidates:
-            claim, worker = candidate.claim, candidate.worker
+            claim = candidate.claim
             if self.deleted(uid, claim.launch, claim.created_ts):
-                found.append(Unwanted(worker, claim.shard, "stop", f"{uid} was deleted"))
+                found.append(_unwanted(candidate, "stop", f"{uid} was deleted"))
             elif uid in self.stopping:
-                found.append(Unwanted(worker, claim.shard, "stop", f"somebody asked to stop {uid}"))
+                found.append(_unwanted(candidate, "stop", f"somebody asked to stop {uid}"))
             elif self.orphans is Orphans.STOP and self.orphan(candidate):
-                found.append(Unwanted(worker, claim.shard, "stop", f"nobody placed {uid}"))
-        if view is not None and view.routes and self.losers is not Losers.KEEP:
-            found += [
-                Unwanted(
-                    conflict.worker,
-                    conflict.shard,
-                    "drain" if self.losers is Losers.DRAIN else "stop",
-                    conflict.reason,
-                )
-                for conflict in view.conflicts
-                if conflict.rule == "duplicate"
-            ]
+                found.append(_unwanted(candidate, "stop", f"nobody placed {uid}"))
+        if view is not None and view.routes and self.losers is not Losers.KEEP and view.conflicts:
+            found += self._lost(candidates, view)
         return tuple(sorted(found, key=lambda u: (u.worker, u.shard, u.action)))
+
+    def _lost(self, candidates: Iterable[Candidate], view: ReplicaView) -> list[Unwanted]:
+        """Claims of lower launches than the one that serves; a higher one is still coming."""
+        found = []
+        claims = {(c.worker, c.claim.shard): c for c in candidates}
+        for conflict in view.conflicts:
+            candidate = claims[conflict.worker, conflict.shard]
+            claim = candidate.claim
+            if conflict.rule != "duplicate" or claim.launch > view.launch:
+                continue
+            if self.losers is Losers.STOP:
+                found.append(_unwanted(candidate, "stop", conflict.reason))
+            elif claim.state is not ReplicaState.STOPPING:
+                found.append(_unwanted(candidate, "drain", conflict.reason))
+        return found
+
+
+def _unwanted(candidate: Candidate, action: Literal["drain", "stop"], reason: str) -> Unwanted:
+    claim = candidate.claim
+    return Unwanted(candidate.worker, claim.shard, action, reason, claim.launch, claim.created_ts)

@@ -70,6 +70,8 @@ class Orders:
                     action=one.action,
                     uid=uid,
                     shard=one.shard,
+                    launch=one.launch,
+                    created_ts=one.created_ts,
                     reason=one.reason[:400],
                 )
                 out.append(Reply(record.peer, order))

@@ -108,6 +108,8 @@ class Unwanted:
     shard: int
     action: Literal["drain", "stop"]
     reason: str
+    launch: Launch
+    created_ts: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,8 +306,12 @@ class WorkerCore:
         self._change(now, out)
 
     def _ordered(self, order: m.Order, out: list[Effect]) -> None:
-        """Obey an order of this session and epoch; no other is obeyed."""
-        if order.id not in self._orders:
+        """Obey an order of this session and epoch, if what it means is still held."""
+        claim = self.inventory.get(m.Key(order.uid, order.shard))
+        if claim is None or (claim.launch, claim.created_ts) != (order.launch, order.created_ts):
+            why = "it is held no longer"
+            out.append(Send(self.link.number, m.OrderDone(order.session, order.id, True, why)))
+        elif order.id not in self._orders:
             self._orders[order.id] = order.session
             out.append(Obey(order.id, order.action, order.uid, order.shard, order.reason))
 

@@ -26,7 +26,8 @@ Stones = Annotated[tuple[Stone, ...], msgspec.Meta(max_length=1000)]
 
 
 class Order(Message, frozen=True):
-    """Supervisor -> worker: drain or stop this; obeyed only in the session it names."""
+    """Supervisor -> worker: drain or stop this; obeyed only in the session it names, and only
+    where the worker still holds what is meant: of this launch, and since that time."""
 
     session: Session
     epoch: Number
@@ -35,6 +36,8 @@ class Order(Message, frozen=True):
     action: Literal["drain", "stop"]
     uid: Name
     shard: Shard
+    launch: Launch
+    created_ts: Millis
     reason: Text
 
 
