@@ -21,13 +21,19 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from docs.parts import hooks, messages, reference, states  # noqa: E402
+from docs.parts import hooks, messages, metrics, reference, states  # noqa: E402
 
 __all__ = ["PARTS", "ROOT", "main", "names_in", "pages", "rendered"]
 
 Part = Callable[[], str]
 
-PARTS: dict[str, Part] = {**states.PARTS, **messages.PARTS, **reference.PARTS, **hooks.PARTS}
+PARTS: dict[str, Part] = {
+    **states.PARTS,
+    **messages.PARTS,
+    **reference.PARTS,
+    **hooks.PARTS,
+    **metrics.PARTS,
+}
 """What can be written, by the name that a page asks for it with."""
 
 _MARKED = re.compile(r"<!-- generated: (?P<name>[\w.-]+) -->\n.*?<!-- end -->", re.DOTALL)

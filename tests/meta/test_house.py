@@ -153,7 +153,8 @@ def test_only_four_packages_are_needed_at_run_time() -> None:
 def test_the_library_is_imported_without_the_extras() -> None:
     program = (
         "import sys\n"
-        "for name in ('click', 'rich', 'numpy', 'py3langid'):\n"
+        "for name in ('click', 'rich', 'numpy', 'py3langid', 'starlette', 'uvicorn',\n"
+        "    'prometheus_client'):\n"
         "    sys.modules[name] = None\n"
         "import zrecover\n"
         "for name in zrecover.__all__:\n"

@@ -146,7 +146,7 @@ def test_without_discovery_a_supervisor_says_why_it_is_not_ready() -> None:
     run(main)
 
 
-def test_S20_a_lost_supervisor_makes_no_worker_unready_or_dead() -> None:
+def test_a_lost_supervisor_makes_no_worker_unready_or_dead() -> None:
     async def main() -> None:
         async with DiscoveryService(ANY) as discovery:
             async with Worker(discovery.endpoint, worker_id="w", http=HTTP) as worker:

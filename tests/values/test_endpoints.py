@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zrecover.endpoints import Endpoint, check_bind, check_connect, parse_endpoint
+from zrecover.endpoints import (
+    Endpoint,
+    check_bind,
+    check_connect,
+    check_listen,
+    parse_endpoint,
+)
 from zrecover.errors import ConfigError, InsecureEndpoint, InvalidEndpoint
 
 
@@ -113,3 +119,23 @@ def test_outside_loopback_it_must_be_said_that_the_network_is_trusted(text: str)
 def test_a_bind_to_every_interface_is_outside_loopback() -> None:
     with pytest.raises(InsecureEndpoint, match="--insecure"):
         check_bind("tcp://*:5700", insecure=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("127.0.0.1:9100", "127.0.0.1", 9100), ("localhost:*", "localhost", 0), ("[::1]:0", "::1", 0)],
+)
+def test_what_is_no_zeromq_is_written_without_a_scheme(text: str, host: str, port: int) -> None:
+    assert check_listen(text, insecure=False, what="http") == Endpoint(host, port)
+
+
+@pytest.mark.parametrize("text", ["9100", ":9100", "tcp://127.0.0.1:9100", "127.0.0.1:x", "", None])
+def test_what_is_no_host_and_port_is_refused_with_what_to_write(text: object) -> None:
+    with pytest.raises(InvalidEndpoint, match=r"^http .* write host:port, such as"):
+        check_listen(text, insecure=False, what="http")  # type: ignore[arg-type]
+
+
+def test_whoever_listens_outside_loopback_has_to_say_so() -> None:
+    with pytest.raises(InsecureEndpoint, match=r"http '0\.0\.0\.0:9100' is outside"):
+        check_listen("0.0.0.0:9100", insecure=False, what="http")
+    assert check_listen("*:9100", insecure=True, what="http").wildcard
