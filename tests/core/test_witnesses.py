@@ -95,3 +95,12 @@ def test_many_tombstones_are_handed_out_in_parts_that_fit_a_frame() -> None:
         (1, False, 500),
         (2, True, 100),
     ]
+
+
+def test_what_a_worker_testifies_just_after_it_has_registered_counts() -> None:
+    desk = Desk().hear("p", register("w", claim("m-rep0", created_ts=5)))
+    assert "m-rep0" in desk.core.registry.replicas
+    stone = m.Stone("m-rep0", NO_LAUNCH, 9)
+    desk.hear("p", m.Testimony("prod", 1, RosterVersion(1, 4), ("v", "w"), (stone,)))
+    assert "m-rep0" not in desk.core.registry.replicas
+    assert desk.core.recovery.missing == ("v",)

@@ -60,7 +60,7 @@ class Reception:
             case m.Goodbye():
                 self._core.registrar.goodbye(peer, message, now, out)
             case m.Testimony():
-                self._core.steward.testify(peer, message)
+                self._core.steward.testify(peer, message, out)
             case m.Kept() | m.OrderDone():
                 self._from_worker(peer, message, now, out)
             case m.ServiceReport():

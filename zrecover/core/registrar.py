@@ -377,6 +377,10 @@ class Registrar:
         self.removed.append(worker)
         self.touched += self._registry.remove(worker, "" if wanted else f"worker {worker} {why}")
 
+    def registered(self, peer: Hashable) -> bool:
+        """True where a worker is registered from there."""
+        return peer in self._peers
+
     def peer_gone(self, peer: Hashable) -> WorkerRecord | None:
         """A peer cannot be reached; the record of the worker that it was, if any."""
         self._intake.forget(peer)

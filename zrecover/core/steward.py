@@ -122,9 +122,11 @@ class Steward:
 
     # --- workers ---
 
-    def testify(self, peer: Hashable, testimony: m.Testimony) -> None:
-        """A worker that is about to register says what it keeps."""
+    def testify(self, peer: Hashable, testimony: m.Testimony, out: list[Effect]) -> None:
+        """A worker that is about to register, or has just done so, says what it keeps."""
         self.testimonies.take(peer, testimony)
+        if self._registrar.registered(peer):
+            self._heed(peer, out)
 
     def kept(self, worker: str, kept: m.Kept) -> None:
         """A worker keeps what it was handed."""
@@ -142,11 +144,7 @@ class Steward:
         record = self._registry.workers.get(worker)
         if record is None:
             return
-        version, names, stones = self.testimonies.of(record.peer)
-        self._recovery.testified(version, names)
-        news, touched = self._registry.bury(stones)
-        self._registrar.touched += touched
-        self._remember([Change(Kept.DELETED, stone) for stone in news], out)
+        self._heed(record.peer, out)
         if worker not in self._known:
             self._known[worker] = None
             self._remember([Change(Kept.JOINED, worker)], out)
@@ -158,6 +156,14 @@ class Steward:
             self.witnesses.bump()
             self.deleting.handed(self.witnesses.version, recent)
             out += self.witnesses.hand(record, self._epoch, recent)
+
+    def _heed(self, peer: Hashable, out: list[Effect]) -> None:
+        """What a registered worker has testified counts."""
+        version, names, stones = self.testimonies.of(peer)
+        self._recovery.testified(version, names)
+        news, touched = self._registry.bury(stones)
+        self._registrar.touched += touched
+        self._remember([Change(Kept.DELETED, stone) for stone in news], out)
 
     def forget(self, worker: str, out: list[Effect]) -> bool:
         """A worker that is expected, and not back, is expected no longer; False if it is not."""
