@@ -180,7 +180,7 @@ def parts_of_two_tries_mix() -> Patch:
 
 @fault("as-the-worker-held")
 def a_heartbeat_registers() -> Patch:
-    original = Registrar._known
+    original = Registrar.known
 
     def known(self: Registrar, peer: Any, session: Any, out: Any) -> Any:
         record = original(self, peer, session, out)
@@ -192,7 +192,7 @@ def a_heartbeat_registers() -> Patch:
             self._registry.swap(record)
         return record
 
-    return patch.object(Registrar, "_known", known)
+    return patch.object(Registrar, "known", known)
 
 
 @fault("converges", scenario="the_inventory_changes_during_a_registration")
@@ -310,9 +310,9 @@ def the_index_is_not_kept_up_to_date() -> Patch:
 def a_recovery_ends_at_once() -> Patch:
     original = Recovery.check
 
-    def check(self: Recovery, now: float) -> bool:
+    def check(self: Recovery, now: float, *, undecided: bool = False) -> bool:
         self._window, window = 0.0, self._window
-        ended = original(self, now)
+        ended = original(self, now, undecided=undecided)
         self._window = window
         return ended
 

@@ -63,7 +63,7 @@ def the_supervisor_restarts_faster_than_a_heartbeat() -> Simulation:
     before = sim.supervisor("s1")
     sim.kill("s1")
     sim.start_supervisor("s1", address=before.address, expect_workers=2)
-    assert sim.settle(within=2) < 0.5
+    assert sim.settle(within=2) < 1.0
     sim.show()
     return sim
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.faults import FAULTS, Fault
-from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.faults import Fault
+from tests.simulation.faults_intent import FAULTS
+from tests.simulation.scenarios_intent import SCENARIOS
 from zrecover.testing import Violation, run_seed
 
 SEEDS = 300

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.scenarios_intent import SCENARIOS
 
 STORIES = Path(__file__).resolve().parents[1] / "scenarios"
 REWRITE = bool(os.environ.get("ZRECOVER_REWRITE_SCENARIOS"))

@@ -99,6 +99,8 @@ class Journal:
         self.lost = False
         """Something of this reign will never be on the disk."""
         self.backlog: list[Change] = []
+        self.read = False
+        """Whether it could be read when this was last tried."""
         self.vouched = False
         """Whether what was read last named everybody."""
         self._process, self._schedule, self._rng, self._answer = process, schedule, rng, answer
@@ -185,7 +187,8 @@ class Journal:
         disk = self.disk
         if self.backlog and disk.works:
             self._write(())
-        if not disk.readable:
+        self.read = disk.readable
+        if not self.read:
             return Memory()
         behind = disk.behind or self.lost
         if behind and disk.writable:

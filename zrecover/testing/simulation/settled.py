@@ -102,10 +102,10 @@ def _journal(leader: SupervisorProcess) -> str:
         return ""
     memory = journal.disk.memory
     there = sorted(core.registry.workers)
-    names = sorted(memory.workers) if journal.vouched else there
+    names = sorted(memory.workers) if journal.read and journal.vouched else there
     if names != there or not set(there) <= set(memory.workers):
         return f"the journal names {memory.workers}, {there} are there"
-    if {p.uid: p for p in memory.placements} != wanted.placed:
+    if journal.read and {p.uid: p for p in memory.placements} != wanted.placed:
         return f"the journal has placements {memory.placements}, asked for is {wanted.placed}"
     deleted = [stone.uid for stone in memory.tombstones]
     if missing := [uid for uid in wanted.stones if uid not in deleted]:

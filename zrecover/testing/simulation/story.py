@@ -107,6 +107,21 @@ def describe(message: m.Message) -> str:
             word = "complete" if message.complete else "partial"
             span = f"{_pair(message.base)} to {_pair(message.version)}"
             return f"RouteChange {span}: {word}, {len(message.rows)} rows, {len(message.gone)} gone"
+        case m.Witness() | m.Testimony():
+            said = [f"{stone.uid} is deleted" for stone in message.tombstones]
+            if message.workers:
+                said.append(f"roster {_pair(message.version)} is {', '.join(message.workers)}")
+            number = f" {_pair(message.version)}" if isinstance(message, m.Witness) else ""
+            return f"{type(message).__name__}{number}: {', '.join(said)}"
+        case m.Kept():
+            return f"Kept {_pair(message.version)}"
+        case m.Order():
+            what = f"{message.action} {message.uid}/{message.shard}"
+            of = f"launch {_pair(message.launch)}, held since {message.created_ts}"
+            return f"Order {message.id}: {what}, {of}: {message.reason}"
+        case m.OrderDone():
+            why = f": {message.reason}" if message.reason else ""
+            return f"OrderDone {message.id}: {'done' if message.done else 'not done'}{why}"
         case _:
             fields = (f"{name} {getattr(message, name)}" for name in message.__struct_fields__)
             return f"{type(message).__name__.rstrip('_')}: {', '.join(fields)}"
