@@ -17,6 +17,7 @@ from zrecover.testing.drill.trial import Trial
 
 PIDS = {"gpu-1": 11, "gpu-2": 12, "gpu-3": 13}
 UIDS = [f"lang-rep{n}" for n in range(6)]
+PLAIN = {"kind": "plain", "routes": True, "status": True}
 LOADS = {uid: Load(11 + place % 3, 1000 + place) for place, uid in enumerate(UIDS)}
 
 
@@ -32,9 +33,10 @@ class FakeStage:
         self.view: dict[str, Any] = {
             "state": "SERVING",
             "workers": [{"id": id, "state": "ALIVE", "pid": pid} for id, pid in PIDS.items()],
-            "models": {"lang": {"replicas": [{"uid": uid, "routes": True} for uid in UIDS]}},
+            "models": {"lang": {"replicas": [PLAIN | {"uid": uid} for uid in UIDS]}},
             "recovery": {
                 "missing": [],
+                "confidence": "count",
                 "restored": list(UIDS),
                 "skipped": [{"uid": MYSTERY, "worker": "gpu-3", "reason": "why", "plugin": ""}],
             },
@@ -72,6 +74,7 @@ def test_what_is_as_before_passes() -> None:
     report = verdict(lambda stage, stream: None)
     assert report.passed, report.why
     assert (report.workers, report.replicas, report.models_reloaded) == (3, 6, 0)
+    assert (report.status_restored, report.confidence) == (6, "count")
     assert report.worker_pids_unchanged is True
     assert report.requests.ok == 6
     assert report.skipped == [{"uid": MYSTERY, "reason": "why", "plugin": ""}]
@@ -91,6 +94,10 @@ def a_worker_is_suspect(stage: FakeStage, stream: Stream) -> None:
 
 def a_replica_is_not_routed(stage: FakeStage, stream: Stream) -> None:
     stage.view["models"]["lang"]["replicas"][2]["routes"] = False
+
+
+def a_status_was_not_restored(stage: FakeStage, stream: Stream) -> None:
+    stage.view["models"]["lang"]["replicas"][1]["status"] = False
 
 
 def a_replica_was_not_restored(stage: FakeStage, stream: Stream) -> None:
@@ -141,6 +148,7 @@ def nothing_was_asked(stage: FakeStage, stream: Stream) -> None:
         (a_worker_is_missing, "the workers are"),
         (a_worker_is_suspect, "SUSPECT"),
         (a_replica_is_not_routed, "5 of 6 replicas"),
+        (a_status_was_not_restored, "status not restored: lang-rep1"),
         (a_replica_was_not_restored, "lang-rep4"),
         (too_much_was_skipped, "lang-rep1"),
         (nothing_was_skipped, MYSTERY),

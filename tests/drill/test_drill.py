@@ -82,9 +82,25 @@ def test_a_killed_supervisor_comes_back_elsewhere_and_nobody_notices() -> None:
     requests = line["requests"]
     assert requests["sent"] == requests["ok"] > 50 and requests["failed"] == 0
     assert line["restored"] == [f"{MODEL}-rep{n}" for n in range(6)]
+    assert (line["confidence"], line["status_restored"]) in {("count", 6), ("roster", 6)}
     assert [row["uid"] for row in line["skipped"]] == ["riddle-rep0"]
     assert "riddle" in line["skipped"][0]["reason"]
     assert list(line["skipped"][0]) == ["uid", "reason", "plugin"]
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_V18_two_crashes_within_a_second_forget_nobody() -> None:
+    with drill("double-crash") as (process, word):
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert none_left(word)
+    line = json.loads(out)
+    assert line["passed"] is True and line["why"] is None
+    assert line["confidence"] in ("roster", "journal")
+    assert (line["workers"], line["status_restored"], line["models_reloaded"]) == (3, 6, 0)
+    assert line["requests"]["failed"] == 0
+    assert "missing ['gpu-2']" in err
 
 
 @pytest.mark.live

@@ -22,8 +22,8 @@ from zrecover.testing.tap import line_of
 READY = """
 import json, os, sys, time
 print(json.dumps({"ready": True, "pid": os.getpid()}), flush=True)
-print(json.dumps({"event": "Said", "at": 1.0}), file=sys.stderr, flush=True)
 print("a word", file=sys.stderr, flush=True)
+print(json.dumps({"event": "Said", "at": 1.0}), file=sys.stderr, flush=True)
 time.sleep(60)
 """
 

@@ -23,6 +23,8 @@ FIELDS = [
     "requests",
     "restored",
     "skipped",
+    "confidence",
+    "status_restored",
 ]
 
 
@@ -30,7 +32,10 @@ def passed() -> Report:
     return Report(
         "restart-new-address",
         passed=True,
+        replicas=1,
         models_reloaded=0,
+        confidence="roster",
+        status_restored=1,
         noticed_ms=7.4,
         recovered_ms=15.0,
         requests=Requests(sent=100, ok=100, longest_gap_ms=18.0, p99_ms=2.2),
@@ -50,6 +55,7 @@ def test_what_was_not_reached_is_null() -> None:
     line = Report("fast-restart").to_json()
     assert line["passed"] is False
     assert {line[name] for name in FIELDS[2:11]} == {None}
+    assert line["confidence"] is line["status_restored"] is None
     assert line["restored"] == line["skipped"] == []
 
 
@@ -57,6 +63,7 @@ def test_a_row_stands_under_its_heading() -> None:
     row = dict(zip(HEADINGS, rows([passed()])[0], strict=True))
     assert row["noticed"] == "7 ms"
     assert row["sent"] == "100"
+    assert (row["status"], row["confidence"]) == ("1/1", "roster")
     assert row["reloaded"] == "0"
     assert rows([Report("x")])[0][2] == "-"
 

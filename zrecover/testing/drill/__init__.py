@@ -17,6 +17,7 @@ SCENARIOS: dict[str, str] = {
     "frozen-supervisor": "the supervisor is frozen, a standby takes over, the old one wakes",
     "duplicate-registration": "a worker registers again and again; then there is a twin of it",
     "shards-out-of-order": "the supervisor is killed and the shards of a replica return reversed",
+    "double-crash": "the supervisor is killed twice within a second, one worker being frozen",
     "worker-killed": "a worker is killed and started again",
     "worker-frozen": "a worker is frozen past its time-out and wakes",
 }

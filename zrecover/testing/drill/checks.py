@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zrecover.errors import ZRecoverError
+from zrecover.model import PLAIN
 from zrecover.testing.drill.stage import MYSTERY, STEADY, WORKERS, Stage
 from zrecover.testing.drill.stream import Load, Stream
 from zrecover.testing.drill.trial import Trial
@@ -56,13 +57,20 @@ async def check_after(trial: Trial, stage: Stage, before: Before, stream: Stream
     await check_stream(trial, stream)
 
 
-async def check_view(trial: Trial, stage: Stage) -> dict[str, Any]:
-    """The supervisor's view is complete; fills in what it restored and skipped."""
+async def check_view(
+    trial: Trial, stage: Stage, *, renewed: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The supervisor's view is complete; fills in what it restored and skipped.
+
+    `renewed` workers were started again: what they load is new, and not restored.
+    """
     status = await stage.status()
     report, recovery = trial.report, status["recovery"]
     replicas = [r for model in status["models"].values() for r in model["replicas"]]
     report.workers = len(status["workers"])
     report.replicas = sum(replica["routes"] for replica in replicas)
+    report.status_restored = sum(r["routes"] and r["status"] for r in replicas)
+    report.confidence = recovery["confidence"]
     report.restored = list(recovery["restored"])
     report.skipped = [
         {key: row[key] for key in ("uid", "reason", "plugin")} for row in recovery["skipped"]
@@ -75,8 +83,13 @@ async def check_view(trial: Trial, stage: Stage) -> dict[str, Any]:
     told = {row["id"]: row["pid"] for row in status["workers"]}
     trial.check(told == stage.pids, f"the view names processes {told}, not {stage.pids}")
     uids = stage.uids
+    lacking = sorted(
+        r["uid"] for r in replicas if r["routes"] and r["kind"] == PLAIN and not r["status"]
+    )
+    trial.check(not lacking, f"status not restored: {', '.join(lacking)}")
     trial.check(report.replicas == len(uids), f"{report.replicas} of {len(uids)} replicas routed")
-    lacking = sorted(set(uids) - set(report.restored))
+    new = {uid for id in renewed for uid in WORKERS[id]}
+    lacking = sorted(set(uids) - set(report.restored) - new)
     trial.check(not lacking, f"not restored: {', '.join(lacking)}")
     riddles = [row["uid"] for row in report.skipped]
     trial.check(riddles == [MYSTERY], f"skipped: {riddles}, not just {MYSTERY}")

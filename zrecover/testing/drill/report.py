@@ -39,6 +39,10 @@ class Report:
     requests: Requests = field(default_factory=Requests)
     restored: list[str] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
+    confidence: str | None = None
+    """From what evidence the last recovery was called complete."""
+    status_restored: int | None = None
+    """Replicas of which the status records are back, too."""
     timeline: list[Moment] = field(default_factory=list)
     """For people; no part of the JSON."""
 
@@ -54,12 +58,17 @@ HEADINGS = (
     "result",
     "noticed",
     "recovered",
+    "status",
+    "confidence",
     "sent",
     "failed",
     "longest gap",
     "p99",
     "reloaded",
 )
+
+
+_WORDS = ("scenario", "result", "confidence")
 
 
 def rows(reports: Sequence[Report]) -> list[tuple[str, ...]]:
@@ -70,6 +79,8 @@ def rows(reports: Sequence[Report]) -> list[tuple[str, ...]]:
             "passed" if report.passed else "FAILED",
             _ms(report.noticed_ms),
             _ms(report.recovered_ms),
+            _status(report),
+            report.confidence or "-",
             str(report.requests.sent),
             str(report.requests.failed),
             _ms(report.requests.longest_gap_ms),
@@ -86,8 +97,8 @@ def table(reports: Sequence[Report]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
     text = [
         "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if heading in _WORDS else cell.rjust(width)
+            for heading, cell, width in zip(HEADINGS, line, widths, strict=True)
         ).rstrip()
         for line in lines
     ]
@@ -111,6 +122,13 @@ def timeline(report: Report) -> str:
     """What happened when, one line each, after the fault."""
     lines = [f"  {moment.at * 1000:9.1f} ms  {moment.text}" for moment in report.timeline]
     return "\n".join([f"{report.scenario}: {'passed' if report.passed else 'FAILED'}", *lines])
+
+
+def _status(report: Report) -> str:
+    """Of how many of the replicas that can be called the status is restored."""
+    if report.status_restored is None:
+        return "-"
+    return f"{report.status_restored}/{report.replicas}"
 
 
 def _ms(value: float | None) -> str:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 
 from zrecover.errors import ZRecoverError
-from zrecover.testing.drill import SCENARIOS, frozen, restarts, shards, workers
+from zrecover.testing.drill import SCENARIOS, crashes, frozen, restarts, shards, workers
 from zrecover.testing.drill.display import Display
 from zrecover.testing.drill.report import Report
 from zrecover.testing.drill.stage import Stage
@@ -26,6 +26,7 @@ _PLAYS: dict[str, Play] = {
     "frozen-supervisor": frozen.frozen_supervisor,
     "duplicate-registration": workers.duplicate_registration,
     "shards-out-of-order": shards.shards_out_of_order,
+    "double-crash": crashes.double_crash,
     "worker-killed": workers.killed_worker,
     "worker-frozen": frozen.frozen_worker,
 }

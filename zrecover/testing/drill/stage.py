@@ -98,13 +98,20 @@ class Stage:
     # --- processes ---
 
     async def start_supervisor(
-        self, *, bind: str | None = None, options: tuple[str, ...] = ()
+        self,
+        *,
+        bind: str | None = None,
+        options: tuple[str, ...] = (),
+        expect: bool = True,
     ) -> Process:
-        """Another supervisor, announced to the same discovery; at any port if no `bind`."""
+        """Another supervisor, announced to the same discovery; at any port if no `bind`.
+
+        With `expect` it is told how many workers there are.
+        """
         self._starts += 1
         return await self.cluster.start_supervisor(
             bind=bind or "tcp://127.0.0.1:*",
-            expect_workers=len(self.workers) or len(WORKERS),
+            expect_workers=(len(self.workers) or len(WORKERS)) if expect else None,
             name=f"supervisor {self._starts}",
             options=options,
         )
