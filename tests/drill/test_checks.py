@@ -21,6 +21,11 @@ PLAIN = {"kind": "plain", "routes": True, "status": True}
 LOADS = {uid: Load(11 + place % 3, 1000 + place) for place, uid in enumerate(UIDS)}
 
 
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zrecover.testing.drill.checks._CALM_S", 0.0)
+
+
 class FakeStage:
     """Answers as a stage does on which all went well, until a test changes it."""
 
@@ -62,6 +67,7 @@ def verdict(change: Callable[[FakeStage, Stream], object]) -> Report:
         stream.outcomes = [
             Outcome(float(n), n + 0.01, uid=uid, load=LOADS[uid]) for n, uid in enumerate(UIDS)
         ]
+        trial.report.new_address = "tcp://127.0.0.1:2"
         change(stage, stream)
         before = Before({}, dict(PIDS), dict(LOADS), "tcp://127.0.0.1:1", "b00t")
         await check_after(trial, cast(Stage, stage), before, stream)
