@@ -368,6 +368,15 @@ def test_R6_a_replica_that_nobody_placed(policy: Orphans) -> None:
             assert "m-rep0" not in replicas
 
 
+def test_R6_without_the_last_placement_there_are_no_orphans() -> None:
+    cluster = Cluster(1, intent=Intent(orphans=Orphans.QUARANTINE))
+    cluster.place("x")
+    assert not cluster.first.registry.replicas["m-rep0"].routes
+    cluster.delete("x-rep0")
+    assert cluster.first.registry.replicas["m-rep0"].routes
+    assert cluster.first.registry.replicas == cluster.first.registry.recomputed()
+
+
 # --- tombstones ---
 
 

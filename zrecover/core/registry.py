@@ -277,10 +277,12 @@ class Registry:
     def bury(self, stones: Iterable[Tombstone]) -> tuple[list[Tombstone], list[str]]:
         """These replicas are deleted: which of that is news, and the uids it concerns."""
         self.revision += 1
+        listed = bool(self.intent.placements)
         news = self.intent.bury(stones)
         self._model_views.clear()  # how many are desired may be another number
         self.downs.forget(stone.uid for stone in news)
-        return news, self._judge(dict.fromkeys(stone.uid for stone in news))
+        uids = [stone.uid for stone in news]
+        return news, self._judge(dict.fromkeys(uids + self._all_if_not(listed)))
 
     def stop(self, uid: str) -> list[str]:
         """Somebody asks to stop a replica; the uid, if that concerns anything."""
@@ -291,14 +293,17 @@ class Registry:
     def place(self, placements: Iterable[Placement]) -> list[str]:
         """These replicas were asked for; the uids it concerns."""
         self.revision += 1
-        first = not self.intent.placements
+        listed = bool(self.intent.placements)
         placed = list(placements)
         self.intent.place(placed)
         self._model_views.clear()
         uids = [placement.uid for placement in placed]
-        if first and self.intent.orphans is not Orphans.ADOPT:
-            uids += list(self._claims)  # from now on there are orphans
-        return self._judge(dict.fromkeys(uids))
+        return self._judge(dict.fromkeys(uids + self._all_if_not(listed)))
+
+    def _all_if_not(self, listed: bool) -> list[str]:
+        """All uids, where there is a list of what should exist now and was not, or not any more."""
+        changed = bool(self.intent.placements) is not listed
+        return list(self._claims) if changed and self.intent.orphans is not Orphans.ADOPT else []
 
     def claimed(self, uid: str) -> list[Candidate]:
         """All claims on a replica, deleted ones included."""
