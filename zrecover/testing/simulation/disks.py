@@ -106,7 +106,7 @@ class Journal:
         self._process, self._schedule, self._rng, self._answer = process, schedule, rng, answer
         self._queue: deque[Effect] = deque()
         self._busy = False
-        self._reign = self._made = 0
+        self._reign = self._made = self._loaded = 0
 
     @property
     def healthy(self) -> bool:
@@ -162,7 +162,7 @@ class Journal:
             self.backlog += changes
             disk.behind = True
             return False
-        if disk.memory.epoch > self._reign:
+        if disk.memory.epoch > (self._reign or self._loaded):
             self.backlog, self.lost = [], True
             return False
         if self._made not in (0, disk.made):
@@ -193,6 +193,6 @@ class Journal:
         behind = disk.behind or self.lost
         if behind and disk.writable:
             disk.whole = disk.behind = False
-        self.lost, self._made = False, disk.made
+        self.lost, self._made, self._loaded = False, disk.made, disk.memory.epoch
         self.vouched = disk.whole and not behind and disk.writable
         return disk.memory if self.vouched else replace(disk.memory, workers=())

@@ -110,6 +110,8 @@ def _journal(leader: SupervisorProcess) -> str:
     deleted = [stone.uid for stone in memory.tombstones]
     if missing := [uid for uid in wanted.stones if uid not in deleted]:
         return f"the journal does not say that {missing[0]} is deleted"
+    if unknown := [uid for uid in deleted if uid not in wanted.stones and journal.read]:
+        return f"{leader.boot} has not read from the journal that {unknown[0]} is deleted"
     return ""
 
 
