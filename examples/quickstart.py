@@ -21,6 +21,7 @@ async def main() -> None:
             zrecover.Client(endpoint) as client,
         ):
             await worker.serve(zrecover.Replica("shout"), shout)
+            await worker.wait_registered(10)
             print(await client.call("shout", "hello", deadline=10))
 
             report = await supervisor.wait_recovered(timeout=10)

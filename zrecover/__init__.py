@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zrecover.config import Timing
+    from zrecover.core.memory import Placement
     from zrecover.core.view import RecoveryReport, View
     from zrecover.errors import (
         AddressInUse,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         WorkerLost,
         ZRecoverError,
     )
+    from zrecover.ids import Launch
     from zrecover.model import Decision, Replica, ReplicaState, Verdict, WorkerState
     from zrecover.runtime.client import Client
     from zrecover.runtime.discovery import DiscoveryService
@@ -43,6 +45,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "zrecover.config": ("Timing",),
+    "zrecover.core.memory": ("Placement",),
     "zrecover.core.view": ("RecoveryReport", "View"),
     "zrecover.errors": (
         "AddressInUse",
@@ -66,6 +69,7 @@ _HOMES = {
         "WorkerLost",
         "ZRecoverError",
     ),
+    "zrecover.ids": ("Launch",),
     "zrecover.model": ("Decision", "Replica", "ReplicaState", "Verdict", "WorkerState"),
     "zrecover.runtime.client": ("Client",),
     "zrecover.runtime.discovery": ("DiscoveryService",),
@@ -89,11 +93,13 @@ __all__ = [
     "InsecureEndpoint",
     "InvalidEndpoint",
     "InvalidReplica",
+    "Launch",
     "LifecycleError",
     "ModelNotFound",
     "NoReplica",
     "NoSupervisor",
     "PayloadError",
+    "Placement",
     "Recovering",
     "RecoveryReport",
     "RemoteError",

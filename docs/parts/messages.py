@@ -36,6 +36,7 @@ RECORDS: tuple[type[msgspec.Struct], ...] = (
     m.Claim,
     m.Key,
     m.VerdictRow,
+    m.Stone,
     m.RouteRow,
     m.RouteShard,
     m.EventEntry,

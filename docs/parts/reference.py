@@ -65,6 +65,8 @@ VALUES: tuple[type, ...] = (
     view.Confidence,
     RoutesState,
     zrecover.Decision,
+    zrecover.Launch,
+    zrecover.Placement,
     zrecover.View,
     view.WorkerView,
     view.ModelView,
@@ -232,10 +234,13 @@ def _value(cls: type) -> str:
         numbered = len(rows[0]) == 3
         head = ("member", "value", "meaning") if numbered else ("value", "meaning")
         return f"{prose(cls.__doc__)}\n\n{table(head, rows)}"
-    rows = [
-        (f"`{field.name}`", f"`{_annotation(field.type)}`", _meaning(cls, field.name))
-        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
-    ]
+    if dataclasses.is_dataclass(cls):
+        types = {field.name: field.type for field in dataclasses.fields(cls)}
+    else:  # a named tuple
+        types = {
+            name: getattr(of, "__forward_arg__", of) for name, of in cls.__annotations__.items()
+        }
+    rows = [(f"`{n}`", f"`{_annotation(of)}`", _meaning(cls, n)) for n, of in types.items()]
     for name, value in _public(cls):
         if isinstance(value, property) and value.fget is not None:
             kind = _annotation(inspect.signature(value.fget).return_annotation)

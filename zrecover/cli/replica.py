@@ -94,8 +94,8 @@ def delete(
     cls=ZGroup,
     commands=[stop, delete],
     examples=(
-        "zrecover replica stop qwen3-rep1 --endpoint tcp://127.0.0.1:5700",
-        "zrecover replica delete qwen3-rep1 --endpoint tcp://127.0.0.1:5700",
+        "zrecover replica stop qwen3-rep1    # the endpoint may come from ZRECOVER_ENDPOINT",
+        "zrecover replica delete qwen3-rep1",
     ),
 )
 def replica() -> None:
