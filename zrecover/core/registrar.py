@@ -219,10 +219,8 @@ class Registrar:
             return
         pending = self._pending.pop(worker)
         if len(decisions) != len(pending.admitted.claims):
-            decisions = tuple(
-                Decision(Verdict.REFUSE, "the plugins gave no verdict on it")
-                for _ in pending.admitted.claims
-            )
+            no_verdict = Decision(Verdict.REFUSE, "the plugins gave no verdict on it")
+            decisions = (no_verdict,) * len(pending.admitted.claims)
         claims = pending.admitted.claims
         decisions = tuple(map(less_permissive, claims, decisions))
         self.tally.decided(decisions)
