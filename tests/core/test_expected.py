@@ -139,7 +139,7 @@ def test_who_has_left_is_not_expected_again_from_older_evidence() -> None:
     second.recovery.testified(RosterVersion(second.epoch, 9), ("w0", "w1", "w2"))
     assert second.recovery.missing == ("w1",), "w0 has said goodbye since"
     assert second.recovery.has_left("w0")
-    second.steward.recalled(Memory(1, ("w0", "w1", "w2")))
+    second.steward.recalled(Memory(1, ("w0", "w1", "w2")), [])
     assert second.recovery.missing == ("w1",)
     cluster.world.kill("w0")
     cluster.world.worker("w0", node="again")
@@ -159,3 +159,20 @@ def test_a_recovery_waits_for_the_journal_no_longer_than_its_window() -> None:
     world.run(6.0)
     assert core.recovery.confidence is Confidence.WINDOW
     assert core.state is SERVING
+
+
+def test_what_is_recalled_too_late_makes_nobody_known_who_is_not_there() -> None:
+    cluster = Cluster(2, journal=True)
+    cluster.world.freeze("w1")
+    cluster.world.recalls = False
+    cluster.world.kill("a")
+    second = cluster.world.supervisor("b", journal=True)
+    cluster.world.until(lambda: second.state is SERVING)
+    assert second.recovery.missing == ("w1",)
+    cluster.world.give("b", on.Recalled(Memory(1, ("w0", "w1"))))
+    cluster.world.run(1.0)
+    assert list(cluster.world.disk.workers) == ["w0"]
+    cluster.world.wake("w1")
+    cluster.world.run(8.0)
+    assert cluster.world.disk.workers == ("w0", "w1")
+    assert cluster.workers[0].remembered.workers == ("w0", "w1")

@@ -317,7 +317,7 @@ def test_V15_what_is_desired_counts_what_was_placed_whatever_is_there_already() 
     cluster.world.recalls = False
     second = cluster.again(expect=2)
     assert second.registry.model("x").desired is None
-    second.steward.recalled(cluster.world.disk)
+    second.steward.recalled(cluster.world.disk, [])
     assert second.registry.model("x").desired == 1
     second.registry.bury([Tombstone("x-rep0", NO_LAUNCH, 1)])
     assert second.registry.model("x").desired == 1

@@ -224,8 +224,8 @@ def what_is_placed_is_not_journaled() -> Patch:
 def what_was_placed_is_not_recalled() -> Iterator[None]:
     original = Steward.recalled
 
-    def recalled(self: Steward, memory: Memory) -> Any:
-        return original(self, replace(memory, placements=()))
+    def recalled(self: Steward, memory: Memory, out: Any) -> Any:
+        return original(self, replace(memory, placements=()), out)
 
     with patch.object(Steward, "recalled", recalled):
         yield

@@ -90,13 +90,18 @@ class Steward:
         self._known.clear()
         self._roster_at, self._roster_due = None, False
 
-    def recalled(self, memory: Memory) -> None:
+    def recalled(self, memory: Memory, out: list[Effect]) -> None:
         """What the journal has kept."""
         self.recalling = False
         self._registrar.touched += self._registry.place(memory.placements)
         self._registrar.touched += self._registry.bury(memory.tombstones)[1]
-        left = self._recovery.has_left
-        self._known.update(dict.fromkeys(name for name in memory.workers if not left(name)))
+        names = [name for name in memory.workers if not self._recovery.has_left(name)]
+        if self._recovery.confidence is not None:  # too late to expect anybody
+            there = self._registry.workers
+            gone = [Change(Kept.LEFT, name) for name in names if name not in there]
+            self._remember(gone, out)
+            names = [name for name in names if name in there]
+        self._known.update(dict.fromkeys(names))
         self._recovery.recalled(memory.workers)
 
     def run(self, now: float, *, serving: bool, out: list[Effect]) -> None:

@@ -257,7 +257,7 @@ class SupervisorCore:
 
     def _recalled(self, memory: Memory, now: float, out: list[Effect]) -> None:
         if self.leading:
-            self.steward.recalled(memory)
+            self.steward.recalled(memory, out)
             if memory.epoch > self.epoch and self.reign.believable(memory.epoch):
                 out += self.reign.ask_above(memory.epoch, now)
 
