@@ -50,8 +50,9 @@ class Observed(NamedTuple):
 class Monitor:
     """The PAIR socket that a socket reports to; in the same thread as the socket it watches.
 
-    `more` is True where the last `drain` stopped at its limit. Raises zmq.ZMQError from the
-    constructor and from `drain`, which stays inside `zrecover.net`.
+    `more` is True where the last `drain` stopped at its limit, or the descriptor has told of
+    something since. Raises zmq.ZMQError from the constructor and from `drain`, which stays inside
+    `zrecover.net`.
     """
 
     __slots__ = ("_get", "_watched", "more", "socket")

@@ -107,6 +107,10 @@ class OwnedSocket:
         except zmq.ZMQError as error:
             raise self._broken(error) from None
 
+    def noticed(self) -> None:
+        """The descriptor of the monitor told of something: it is pending until it is drained."""
+        self._monitor.more = True
+
     def adopt(self) -> None:
         """Make the calling thread the owner; the former one must not use it any more."""
         if self._owner in (_CLOSED, _FORKED):

@@ -80,8 +80,7 @@ class RequestServer:
         self._attachment: Attachment | None = None
         self._address: Endpoint | None = None
         self._peers: Peers | None = None
-        self._draining = self._closed = self._reading = self._kicking = False
-        self._limit = 1
+        self._draining = self._closed = False
         self._seen = self._stalled = self._fresh_from = 0.0
 
     # --- life ---
@@ -188,8 +187,8 @@ class RequestServer:
     # --- what comes in ---
 
     def _ready(self) -> bool:
-        router = self._router
-        if router is None or self._closed:
+        router, attachment = self._router, self._attachment
+        if router is None or attachment is None or self._closed:
             return False
         now = self._loop.time()
         gap, self._seen = now - self._seen, now
@@ -198,23 +197,20 @@ class RequestServer:
             self._fresh_from = now + _PILE_S
         try:
             # The first message by itself: its handler begins before we look for more.
-            burst = router.recv(self._limit)
-            self._limit = _BURST if burst else 1
+            burst = router.recv(_BURST if attachment.again else 1)
+            if now >= self._fresh_from and not (burst and attachment.again):
+                self._stalled = 0.0  # what had piled up is read
             if not burst:
-                if now >= self._fresh_from:
-                    self._stalled = 0.0
                 self._look_at(router)
         except ZRecoverError:  # the socket's context is ending
             self.close()
             return False
-        self._reading = True
         for item in burst:
             try:
                 self._take(item, now)
             except Exception:
                 self.bad_messages += 1
                 _log.exception("a request could not be taken")
-        self._reading = False
         return bool(burst)
 
     def _look_at(self, router: Router) -> None:
@@ -298,15 +294,6 @@ class RequestServer:
     def _send(self, peer: Peer, frames: tuple[bytes, ...]) -> None:
         if self._outbox is not None and self._attachment is not None:
             self._outbox.send(peer, frames)
-            # Who reads, or is to read again, looks for himself.
-            if not self._reading and not self._kicking and self._limit == 1:
-                self._kicking = True
-                self._loop.call_soon(self._kick)
-
-    def _kick(self) -> None:
-        """Once for all that was sent in one turn of the loop."""
-        self._kicking = False
-        if self._attachment is not None:
             self._attachment.kick()
 
     def _settle(self) -> None:
