@@ -230,12 +230,13 @@ class RequestServer:
         except (BadMessage, IndexError):
             self.bad_messages += 1
             return
+        key = peer, header.id
         if isinstance(header, m.Cancel):
-            request = self._requests.pop((peer, header.id), None)
+            request = self._requests.pop(key, None)
             if request is not None:
                 request.served.withdraw(request)
                 self._settle()
-        elif (peer, header.id) in self._requests:
+        elif key in self._requests:
             self.bad_messages += 1
         elif len(frames) != 2:
             self.bad_messages += 1
