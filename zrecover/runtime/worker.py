@@ -25,9 +25,10 @@ from zrecover.errors import (
     NoSupervisor,
 )
 from zrecover.hooks import PluginRow, Plugins
+from zrecover.hooks.claims import offered_claim, replica_of
 from zrecover.ids import check_name
 from zrecover.model import Replica, ReplicaState
-from zrecover.runtime.deciding import Deciding, offered_claim, replica_of
+from zrecover.runtime.deciding import Deciding
 from zrecover.runtime.declaring import claim_of, endpoints_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.linking import Connector

@@ -27,7 +27,7 @@ from zrecover.core.events import (
 )
 from zrecover.core.inputs import FromPeer, Received
 from zrecover.core.view import SupervisorState
-from zrecover.testing.simulation.truth import Held, differences, expected
+from zrecover.testing.simulation.truth import Held, Judgement, differences, expected
 from zrecover.testing.simulation.violations import Violation
 from zrecover.wire import messages as m
 
@@ -69,8 +69,11 @@ class _Seen:
 class SupervisorCheck:
     """Watches one supervisor process."""
 
-    def __init__(self, process: SupervisorProcess, ledger: Ledger, timing: Timing) -> None:
+    def __init__(
+        self, process: SupervisorProcess, ledger: Ledger, timing: Timing, judgement: Judgement
+    ) -> None:
         self._process, self._ledger, self._timing = process, ledger, timing
+        self._judgement = judgement
         self._seen: dict[str, _Seen] = {}
         self._epoch = 0
         self._began = 0.0
@@ -229,11 +232,11 @@ class SupervisorCheck:
     def _beliefs(self) -> None:
         registry = self._process.core.registry
         held = [
-            Held(record.worker, record.incarnation, claim)
+            Held(record.worker, record.incarnation, record.address, claim)
             for record in registry.workers.values()
             for claim in record.claims.values()
         ]
-        wrong = differences(registry.replicas, expected(held))
+        wrong = differences(registry.replicas, expected(held, self._judgement))
         if wrong:
             raise Violation("view-of-the-records", "; ".join(wrong[:3]))
         for uid, replica in registry.replicas.items():
