@@ -25,6 +25,7 @@ from zrecover.net.monitor import Monitor
 __all__ = ["OwnedSocket", "needs_ipv6"]
 
 _EVENTS: Final = int(zmq.EVENTS)
+_FD: Final = int(zmq.FD)
 _POLLIN: Final = int(zmq.POLLIN)
 _TIMING: Final = Timing()
 _CLOSED: Final = 0
@@ -168,4 +169,4 @@ def needs_ipv6(endpoint: Endpoint) -> bool:
 
 
 def _fd(socket: zmq.Socket[bytes]) -> int:
-    return int(socket.getsockopt(zmq.FD))
+    return int(super(zmq.Socket, socket).get(_FD))

@@ -81,6 +81,7 @@ TO_CLIENT: Codec[m.ToClient] = Codec(m.ToClient)
 TO_DATA: Codec[m.ToData] = Codec(m.ToData, LIMITS.header_frame)
 FROM_DATA: Codec[m.FromData] = Codec(m.FromData, LIMITS.header_frame)
 
+_NO_METADATA = b"\x80"
 _claim_decoder = msgspec.msgpack.Decoder(m.Claim)
 
 
@@ -107,7 +108,8 @@ def decode_claim(raw: msgspec.Raw) -> m.Claim:
     except _FAULTS as error:
         raise _bad(error) from None
     metadata = bytes(claim.metadata)
-    check_structure(metadata, "$.metadata", depth=LIMITS.depth)
+    if metadata != _NO_METADATA:
+        check_structure(metadata, "$.metadata", depth=LIMITS.depth)
     # A copy of its own: it must not keep the whole frame alive.
     return msgspec.structs.replace(claim, metadata=msgspec.Raw(metadata))
 
