@@ -43,6 +43,18 @@ def serve(text: str) -> Serve:
             "m",
             "f",
         ),
+        (
+            "a-rep0=m:f,metadata.rank=0,metadata.store=tcp://h:1,metadata.x.y=a=b,metadata.e=",
+            Replica("a", metadata={"rank": 0, "store": "tcp://h:1", "x.y": "a=b", "e": ""}),
+            "m",
+            "f",
+        ),
+        (
+            "a-rep0=m:f,metadata.a=-1.5,metadata.b=true,metadata.c=null,metadata.d=007",
+            Replica("a", metadata={"a": -1.5, "b": True, "c": None, "d": "007"}),
+            "m",
+            "f",
+        ),
     ],
 )
 def test_what_it_means(text: str, replica: Replica, module: str, factory: str) -> None:
@@ -77,6 +89,9 @@ def test_what_it_means(text: str, replica: Replica, module: str, factory: str) -
         ("a-rep0=m:f,kind=", "kind is empty"),
         ("a-rep0=m:f,launch=3", "launch must be EPOCH.NUMBER"),
         ("a-rep0=m:f,kind=a,kind=b", "kind is given twice"),
+        ("a-rep0=m:f,metadata.x=1,metadata.x=1", "metadata.x is given twice"),
+        ("a-rep0=m:f,metadata.=1", "'metadata.=1' is no option"),
+        ("a-rep0=m:f,metadata=1", "launch, metadata.NAME"),
         (f"a-rep0=m:f,desired={'9' * 5000}", "desired"),
     ],
 )

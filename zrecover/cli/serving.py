@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,6 +76,9 @@ def _launch(key: str, text: str) -> Launch:
     return Launch(_whole(key, epoch), _whole(key, n))
 
 
+_METADATA: Final = "metadata."
+_LITERAL: Final = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
+
 _OPTIONS: Final[dict[str, Callable[[str, str], Any]]] = {
     "kind": _text,
     "n_worker": _whole,
@@ -95,15 +100,29 @@ def _parse(text: str) -> Serve:
     if not colon or not _dotted(module) or not _dotted(factory):
         raise ValueError(f"{place!r} names no factory; {_FORM}")
     options: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
+        name = key.removeprefix(_METADATA)
+        if equals and name and name != key:
+            if name in metadata:
+                raise ValueError(f"{key} is given twice")
+            metadata[name] = _plain(value)
+            continue
         if key not in _OPTIONS or not equals:
-            known = ", ".join(_OPTIONS)
+            known = ", ".join([*_OPTIONS, f"{_METADATA}NAME"])
             raise ValueError(f"{pair!r} is no option; write key=value, with one of {known}")
         if key in options:
             raise ValueError(f"{key} is given twice")
         options[key] = _OPTIONS[key](key, value)
-    return Serve(Replica.from_uid(uid, **options), module, factory)
+    return Serve(Replica.from_uid(uid, metadata=metadata, **options), module, factory)
+
+
+def _plain(text: str) -> Any:
+    """A number, true, false or null as JSON has them; the text itself for anything else."""
+    if _LITERAL.fullmatch(text):
+        return json.loads(text)
+    return text
 
 
 def _dotted(name: str) -> bool:

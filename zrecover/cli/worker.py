@@ -55,7 +55,7 @@ _ANSWER: Final = 0.5
     multiple=True,
     metavar="UID=MODULE:FACTORY[,KEY=VALUE...]",
     help="A replica and its factory; may be repeated. Keys: kind, n_worker, shard, version, "
-    "label, desired, launch.",
+    "label, desired, launch, metadata.NAME.",
 )
 @setting(
     "--bind",
