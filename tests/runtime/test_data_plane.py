@@ -81,7 +81,10 @@ class Plane:
         inline = options.pop("inline", False)
         server = RequestServer(self.context, "test", **options)
         self.servers.append(server)
-        server.add(Replica.from_uid(uid), handler, inline=inline)
+        if handler is None:
+            server.expect(Replica.from_uid(uid))
+        else:
+            server.add(Replica.from_uid(uid), handler, inline=inline)
         server.bind(LOOPBACK)
         if routed:
             self.routes.put(uid, server.address)

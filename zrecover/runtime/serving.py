@@ -147,13 +147,22 @@ class RequestServer:
 
     # --- what is served ---
 
-    def add(self, replica: Replica, handler: Handler | None, *, inline: bool = False) -> None:
-        """Serve `replica`. Without a handler it is LOADING, until `add` brings one.
+    def expect(self, replica: Replica) -> None:
+        """`replica` is LOADING, until `add` brings its handler."""
+        self._served[replica.key] = self._place_of(replica)
+
+    def add(self, replica: Replica, handler: Handler, *, inline: bool = False) -> None:
+        """Serve `replica`.
 
         `inline` runs a synchronous handler in the loop instead of a thread: quickest for one
         that takes microseconds. Raises ConfigError for a second handler of one replica or for
         what cannot be a handler.
         """
+        served = self._place_of(replica)
+        served.set_handler(handler, inline=inline)
+        self._served[replica.key] = served
+
+    def _place_of(self, replica: Replica) -> Served:
         if self._draining or self._closed:
             raise LifecycleError("the worker is being stopped and serves nothing new")
         served = self._served.get(replica.key)
@@ -167,9 +176,7 @@ class RequestServer:
             )
         elif served.has_handler:
             raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served already")
-        if handler is not None:
-            served.set_handler(handler, inline=inline)
-        self._served[replica.key] = served
+        return served
 
     def set_state(self, key: tuple[str, int], state: ReplicaState) -> None:
         """LOADING and STOPPING turn new requests away; what is in flight is finished."""

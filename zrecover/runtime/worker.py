@@ -212,7 +212,7 @@ class Worker:
         claim = claim_of(replica, ReplicaState.LOADING, created)
         if replica.key in self._created:
             raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
-        self._open_server.add(replica, None)
+        self._open_server.expect(replica)
         self._loading.add(replica.key)
         try:
             await self._declare(replica, claim, created)
