@@ -10,20 +10,26 @@ __all__ = ["Recovery"]
 
 
 class Recovery:
-    """One recovery, from the granted epoch on. Times are monotonic seconds."""
+    """One recovery, from the granted epoch on. Times are monotonic seconds.
 
-    def __init__(self, window: float, expect_workers: int | None) -> None:
+    `grace` is for how long after the window plugins may still be asked about complete groups.
+    """
+
+    def __init__(self, window: float, expect_workers: int | None, grace: float = 0.0) -> None:
         self.expect_workers = expect_workers
         self.confidence: Confidence | None = None
-        self._window = window
+        self._window, self._grace = window, grace
+        self._late = False
         self._began = 0.0
         self._ended: float | None = None
         self._seen: dict[str, None] = {}
 
     @property
     def next_deadline(self) -> float | None:
-        """When the window closes; None once it is complete."""
-        return None if self.confidence is not None else self._began + self._window
+        """When the window closes, or the grace after it; None once it is complete."""
+        if self.confidence is not None:
+            return None
+        return self._began + self._window + (self._grace if self._late else 0.0)
 
     @property
     def seen(self) -> int:
@@ -32,16 +38,23 @@ class Recovery:
 
     def begin(self, now: float) -> None:
         """A reign begins: nobody is back yet."""
-        self._began, self._ended, self.confidence = now, None, None
+        self._began, self._ended, self.confidence, self._late = now, None, None, False
         self._seen.clear()
 
     def returned(self, worker: str) -> None:
         """A worker has finished its replay."""
         self._seen[worker] = None
 
-    def check(self, now: float) -> bool:
-        """End the recovery if the evidence is there; True the moment it ends."""
+    def check(self, now: float, *, undecided: bool = False) -> bool:
+        """End the recovery if the evidence is there; True the moment it ends.
+
+        `undecided`: plugins are being asked about some group. Who would end it now would tell
+        clients that the group is not there.
+        """
         if self.confidence is not None:
+            return False
+        self._late = undecided and now >= self._began + self._window
+        if undecided and now < self._began + self._window + self._grace:
             return False
         if self.expect_workers is not None and len(self._seen) >= self.expect_workers:
             self.confidence = Confidence.COUNT

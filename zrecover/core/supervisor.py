@@ -109,7 +109,7 @@ class SupervisorCore:
         self.registry = Registry()
         self.evidence = Evidence()
         self.reign = Reign(discovery, candidacy, timing, rng)
-        self.recovery = Recovery(timing.recovery_window, expect_workers)
+        self.recovery = Recovery(timing.recovery_window, expect_workers, timing.hook)
         self.rebuilding = Rebuilding(self.registry)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
@@ -332,7 +332,8 @@ class SupervisorCore:
             self.evidence.judged(uid, now, self.registry.replicas.get(uid))
         self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
-        if self.recovery.check(now) and self._move(SupervisorInput.COMPLETED):
+        undecided = bool(self.registry.rebuilding)
+        if self.recovery.check(now, undecided=undecided) and self._move(SupervisorInput.COMPLETED):
             self.publisher.audience.bump()
             report = self.recovery.report(self.registry, now)
             event = RecoveryCompleted(

@@ -269,6 +269,11 @@ class SupervisorCheck:
                     raise Violation("nobody-is-rejected", f"{code}: {reason}")
                 case RecoveryCompleted(confidence=confidence):
                     early = now - self._began < self._timing.recovery_window - SLACK
+                    undecided = list(self._process.core.registry.rebuilding)
+                    most = self._timing.recovery_window + self._timing.hook
+                    if undecided and now - self._began < most - SLACK:
+                        text = f"complete by {confidence}, and {undecided} are being rebuilt"
+                        raise Violation("complete-when-decided", text)
                     wanted = self._process.core.recovery.expect_workers
                     enough = wanted is not None and self._process.core.recovery.seen >= wanted
                     if early and not enough:
