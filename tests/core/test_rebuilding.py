@@ -183,7 +183,7 @@ def test_H05_the_supervisor_may_allow_less_than_the_worker() -> None:
 
 def test_a_recovery_is_complete_when_the_groups_are_decided() -> None:
     bench = Bench(expect=2).shard(0).shard(1)
-    assert bench.desk.core.state is SupervisorState.RECOVERING
+    assert bench.desk.core.recovery.confidence is None
     bench.rebuilt(state={"ranks": [0, 1]})
     assert bench.desk.core.state is SupervisorState.SERVING
     assert bench.desk.core.recovery.confidence is Confidence.COUNT
