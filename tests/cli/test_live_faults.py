@@ -55,7 +55,7 @@ def test_L10_garbage_behind_the_endpoint(house: House, greeting: bytes) -> None:
         ]
         taken = house.start("supervisor", *at)
         assert [process.end() for process in asking] == [3, 3, 3]
-        assert time.monotonic() - begun < 15
+        assert time.monotonic() - begun < 60
         for process in asking:
             assert address in process.err
             assert "Traceback" not in process.err
