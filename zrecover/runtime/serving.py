@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from zrecover.config import LIMITS, Limits, Timing
@@ -41,6 +42,12 @@ _STALL_S: Final = 0.75
 _PILE_S: Final = 0.5
 """For so long after that, what has piled up may still come out of the socket."""
 _FAREWELL_S: Final = 0.5
+_CALM_S: Final = 0.1
+"""Nobody has asked for this long: clients know that it stops, and ask elsewhere."""
+_CALM_WITHIN_S: Final = 1.0
+"""Who still asks after that has been told again and again."""
+_SWEEPS: Final = 64
+"""Bursts that are read once more when all ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +88,7 @@ class RequestServer:
         self._address: Endpoint | None = None
         self._peers: Peers | None = None
         self._draining = self._closed = False
-        self._seen = self._stalled = self._fresh_from = 0.0
+        self._seen = self._stalled = self._fresh_from = self._asked = 0.0
 
     # --- life ---
 
@@ -114,14 +121,30 @@ class RequestServer:
         return len(self._requests)
 
     async def drain(self, timeout: float) -> bool:
-        """Take nothing new and finish what is in flight; False if `timeout` s were too short."""
-        self._draining = True
+        """Take nothing new and finish what is in flight; False if `timeout` s were too short.
+
+        Who has not heard yet that this one stops, and asks meanwhile, is turned away: it may go
+        elsewhere with that, as it could not with a request that nobody has read.
+        """
+        if not self._draining:
+            self._draining, self._asked = True, self._loop.time()
         with contextlib.suppress(asyncio.TimeoutError):
             async with asyncio.timeout(timeout):
                 while not self._done():
                     self._quiet.clear()
                     await self._quiet.wait()
+                await self._calm()
         return self._done()
+
+    async def _calm(self) -> None:
+        """Wait until nobody asks any more."""
+        end = self._loop.time() + _CALM_WITHIN_S
+        while not self._closed:
+            now = self._loop.time()
+            left = min(self._asked + _CALM_S, end) - now
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
     def close(self) -> None:
         """Turn away what is in flight, cancel its tasks and let go of the address.
@@ -130,6 +153,7 @@ class RequestServer:
         """
         if self._closed:
             return
+        self._sweep()
         self._closed = True
         for served in self._served.values():
             served.close("stopping", "the worker has stopped")
@@ -144,6 +168,19 @@ class RequestServer:
             self._outbox.close()
             with contextlib.suppress(ZRecoverError):
                 self._router.close(_FAREWELL_S)
+
+    def _sweep(self) -> None:
+        """Turn away what has come and was not read yet: nothing of it has run."""
+        self._draining = True
+        now = self._loop.time()
+        for _ in range(_SWEEPS):
+            burst: Sequence[Inbound | Overlong] = ()
+            if self._router is not None:
+                with contextlib.suppress(ZRecoverError):  # the socket's context is ending
+                    burst = self._router.recv(_BURST)
+            if not burst:
+                return
+            self._take_all(burst, now)
 
     # --- what is served ---
 
@@ -212,13 +249,16 @@ class RequestServer:
         except ZRecoverError:  # the socket's context is ending
             self.close()
             return False
+        self._take_all(burst, now)
+        return bool(burst)
+
+    def _take_all(self, burst: Sequence[Inbound | Overlong], now: float) -> None:
         for item in burst:
             try:
                 self._take(item, now)
             except Exception:
                 self.bad_messages += 1
                 _log.exception("a request could not be taken")
-        return bool(burst)
 
     def _look_at(self, router: Router) -> None:
         for event in router.events():
@@ -257,6 +297,7 @@ class RequestServer:
             text = f"this worker is of cluster {self._cluster!r}, not {call.cluster!r}"
             self._turn_away(peer, call, "no-replica", text)
         elif self._draining:
+            self._asked = now
             self._turn_away(peer, call, "stopping", "the worker is being stopped")
         elif served is None:
             text = f"{call.uid}, shard {call.shard}, is not served here"
