@@ -63,11 +63,9 @@ _FAULTS = (msgspec.DecodeError, RecursionError, ValueError, TypeError, OverflowE
 
 def _bad(error: Exception) -> BadMessage:
     """What a decoder raised, in our words."""
-    if isinstance(error, msgspec.DecodeError):
-        return BadMessage(str(error)[: LIMITS.reason])
     if isinstance(error, RecursionError):
         return BadMessage("nested too deep")
-    return BadMessage(f"not decodable: {error}"[: LIMITS.reason])
+    return BadMessage(str(error)[: LIMITS.reason])
 
 
 TO_DISCOVERY: Codec[m.ToDiscovery] = Codec(m.ToDiscovery)
