@@ -7,9 +7,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import reduce, wraps
 from typing import Any, Final
 
 import click
@@ -19,7 +20,14 @@ from zrecover.cli.options import ParamType
 from zrecover.ids import Launch
 from zrecover.model import Replica
 
-__all__ = ["SERVE", "Serve", "find_factory", "put_working_directory_first", "told"]
+__all__ = [
+    "SERVE",
+    "Serve",
+    "find_factory",
+    "one_by_one",
+    "put_working_directory_first",
+    "told",
+]
 
 _FORM: Final = "write UID=module:factory, such as shout-rep0=shout:load"
 
@@ -167,3 +175,31 @@ def told(error: BaseException) -> str:
     except Exception:
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def one_by_one(factories: Iterable[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Each waits, in its thread, for the one before: a model never loads beside another one.
+
+    After one that raised none is called any more.
+    """
+    turn = threading.Event()
+    turn.set()
+    ordered = []
+    for factory in factories:
+        done = threading.Event()
+        ordered.append(_in_turn(factory, turn, done))
+        turn = done
+    return ordered
+
+
+def _in_turn(
+    factory: Callable[..., Any], turn: threading.Event, done: threading.Event
+) -> Callable[..., Any]:
+    @wraps(factory)
+    def in_turn(*args: Any) -> Any:
+        turn.wait()
+        made = factory(*args)
+        done.set()
+        return made
+
+    return in_turn
