@@ -11,10 +11,12 @@ from tests.core.driving import claim
 from zrecover.config import Timing
 from zrecover.core import inputs as on
 from zrecover.core.effects import Decide, Rebuild
+from zrecover.core.events import ClaimRefused
 from zrecover.core.view import Confidence, ReplicaStatus, ReplicaView, SupervisorState
 from zrecover.model import Decision, ReplicaState, Verdict
 from zrecover.wire import messages as m
 
+FULL = Decision(Verdict.FULL, plugin="gang")
 REBUILD = Decision(Verdict.REBUILD, "from the captured states", "gang")
 
 
@@ -213,3 +215,43 @@ def test_a_group_that_is_decided_after_the_window_ends_the_recovery() -> None:
     bench.desk.tick(Timing().recovery_window)
     bench.rebuilt()
     assert bench.desk.core.recovery.confidence is Confidence.WINDOW
+
+
+REFUSED = Decision(Verdict.REFUSE, "two have rank 1", "gang")
+
+
+def verdicts(bench: Bench, worker: str) -> list[tuple[str, str]]:
+    """What the last step told a worker of the group."""
+    return [
+        (row.verdict.name, row.reason)
+        for message in bench.desk.to(worker, m.Verdicts)
+        for row in message.verdicts
+    ]
+
+
+def test_S07_who_was_told_of_a_refused_group_is_told_when_it_is_good_again() -> None:
+    bench = Bench(FULL).shard(0).shard(1).rebuilt(REFUSED)
+    for worker in ("w0", "w1"):
+        assert verdicts(bench, worker) == [("REFUSE", "two have rank 1")]
+    bench.shard(1, version="2", attempt=2)
+    assert verdicts(bench, "w0") == []
+    bench.rebuilt(state={"ranks": [0, 1]})
+    for worker in ("w0", "w1"):
+        assert verdicts(bench, worker) == [("FULL", "")]
+    bench.shard(1, version="3", attempt=3).rebuilt(state={"ranks": [0, 1]})
+    assert verdicts(bench, "w0") == []
+
+
+def test_S07_who_registers_again_is_told_of_its_refused_group_again() -> None:
+    bench = Bench(FULL).shard(0).shard(1).rebuilt(REFUSED)
+    bench.shard(1, attempt=2)
+    assert len(bench.asked) == 1
+    assert verdicts(bench, "w1") == [("REFUSE", "two have rank 1")]
+
+
+def test_V21_whoever_listens_hears_of_a_refused_group() -> None:
+    bench = Bench(FULL).shard(0).shard(1).rebuilt(REFUSED)
+    assert bench.desk.told(ClaimRefused) == [
+        ClaimRefused("w0", "s-rep0", "two have rank 1"),
+        ClaimRefused("w1", "s-rep0", "two have rank 1"),
+    ]

@@ -150,7 +150,7 @@ def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = N
         best.shards,
         state=state,
         decision=decision,
-        reason=why or decision.reason,
+        reason=why or _and(decision.reason, _contradiction(best.shards)),
         conflicts=tuple(conflicts),
         coordination=coordination,
     )
@@ -220,6 +220,29 @@ def _why(group: _Group, claims: list[Candidate]) -> str:
             return f"worker {who.worker} is {state.value.lower()} it"
         case _:
             return ""
+
+
+def _and(reason: str, more: str) -> str:
+    return f"{reason}; {more}" if reason and more else reason or more
+
+
+def _contradiction(shards: tuple[Candidate, ...]) -> str:
+    """What two shards of one launch say differently of what must be the same; else empty."""
+    if len(shards) == 1:
+        return ""
+    for name in ("version", "abilities", "name"):
+        known = [c for c in shards if getattr(c.claim, name)]
+        for other in known[1:]:
+            one, two = getattr(known[0].claim, name), getattr(other.claim, name)
+            if one != two:
+                first = f"shard {known[0].claim.shard} (worker {known[0].worker})"
+                second = f"shard {other.claim.shard} (worker {other.worker})"
+                return f"{first} says {name} {_said(one)}, {second} {_said(two)}"
+    return ""
+
+
+def _said(value: Any) -> str:
+    return repr(value if isinstance(value, str) else ", ".join(value))
 
 
 def _unaccepted(uid: str, claims: list[Candidate]) -> ReplicaView:

@@ -18,7 +18,7 @@ from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
-from zrecover.core.welcome import Pace, acknowledge, judged, verdicts_on, welcome
+from zrecover.core.welcome import Pace, acknowledge, group_judged, judged, verdicts_on, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
 from zrecover.model import Decision, Verdict, WorkerState
@@ -264,6 +264,9 @@ class Registrar:
         self._liveness.watch(record)
         self.returned.append(head.worker)
         out += welcome(record, head, self.pace, self._limits)
+        for uid in dict.fromkeys(key.uid for key in record.claims):
+            if self._registry.lowered(uid):
+                out += group_judged(self._registry, uid, self.pace, self._limits)
         if not again:
             count, refused = len(record.claims), len(record.refused)
             self._evidence.registered(record, now)

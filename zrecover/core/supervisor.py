@@ -36,7 +36,7 @@ from zrecover.core.registry import Registry
 from zrecover.core.reign import Candidacy, Reign
 from zrecover.core.table import Table
 from zrecover.core.view import SupervisorState, View
-from zrecover.core.welcome import group_judged
+from zrecover.core.welcome import group_decided
 from zrecover.model import WorkerState
 from zrecover.wire import messages as m
 
@@ -165,9 +165,9 @@ class SupervisorCore:
             case Decided(ticket, decisions):
                 self.registrar.decided(ticket, decisions, now, out)
             case Rebuilt(ticket, decision, state):
-                for uid in self.rebuilding.done(ticket, decision, state):
+                for uid, again in self.rebuilding.done(ticket, decision, state):
                     self.registrar.touched.append(uid)
-                    out += group_judged(self.registry, uid, self.registrar.pace, self._limits)
+                    out += group_decided(self.registry, uid, again, self.registrar.pace)
             case Received(link, message) if link == self.reign.link:
                 self._from_discovery(message, now, out)
             case Stop():
