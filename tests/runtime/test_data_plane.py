@@ -20,6 +20,7 @@ from zrecover.endpoints import Endpoint, parse_endpoint
 from zrecover.errors import (
     ConfigError,
     DeadlineExceeded,
+    ForkedError,
     LifecycleError,
     ModelNotFound,
     NoReplica,
@@ -419,8 +420,8 @@ async def test_a_threaded_handler_can_see_that_nobody_waits(plane: Plane) -> Non
     assert server.in_flight == 0
 
 
-@pytest.mark.parametrize("deadline", [0, -1, float("nan"), float("inf")])
-def test_a_deadline_is_a_number_of_seconds(deadline: float) -> None:
+@pytest.mark.parametrize("deadline", [0, -1, float("nan"), float("inf"), None, "5"])
+def test_a_deadline_is_a_number_of_seconds(deadline: Any) -> None:
     @on_a_plane
     async def run(plane: Plane) -> None:
         with pytest.raises(ConfigError, match="deadline"):
@@ -549,6 +550,10 @@ def test_a_client_belongs_to_one_loop() -> None:
             asyncio.run(call())
         with pytest.raises(LifecycleError, match="another event loop"):
             asyncio.run(call())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: 1)
+            with pytest.raises(ForkedError, match="open a new one here"):
+                asyncio.run(call())
 
 
 @on_a_plane

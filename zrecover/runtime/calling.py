@@ -121,7 +121,7 @@ class CallPool:
         that is none, LifecycleError once closed.
         """
         loop = self._begin()
-        if not 0 < deadline < math.inf:
+        if not isinstance(deadline, int | float) or not 0 < deadline < math.inf:
             raise ConfigError(f"deadline must be a number of seconds above 0, not {deadline!r}")
         body = pack(payload)
         now = loop.time()
@@ -184,6 +184,7 @@ class CallPool:
             self._wheel = Wheel(loop, self._due)
             self._lanes = Lanes(loop, self._make, self._source, self._timing, self._idle_s)
         elif self._loop is not loop:
+            self._context.check()  # a forked child has a loop of its own, too
             raise LifecycleError("the client belongs to another event loop; open one in this")
         return loop
 
