@@ -2,7 +2,8 @@
 
 Ours: `Client.call` in asyncio to an async handler of a worker in another process, p50 of `n`
 calls; and, in a second result, the blocking client to an inline handler. Baseline: p50 of the same
-number of round trips between a sync DEALER here and a sync ROUTER in another process.
+number of round trips between a sync DEALER here and a sync ROUTER in another process. Of both, the
+client runs on one processor and what serves on another one (Linux only).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from importlib import import_module
 from statistics import median
 from typing import Any
 
+from benchmarks.children import on_client_processor
 from benchmarks.latency import PAYLOAD, BarePair, cluster
 from benchmarks.results import Benchmark, Bound, Budget, Pairs, Result, alternate
 from zrecover import Client
@@ -83,6 +85,11 @@ def compare(bare: BarePair, count: int, runs: int, ours: Callable[[], list[float
 def run(quick: bool) -> Iterator[Result]:
     """One result, and one for `zrecover.blocking` where that exists."""
     count, runs = (50, 1) if quick else (2000, 9)
+    with on_client_processor():
+        yield from _run(count, runs)
+
+
+def _run(count: int, runs: int) -> Iterator[Result]:
     bare = BarePair()
     try:
         with cluster("async") as endpoint:

@@ -13,14 +13,26 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-__all__ = ["Child", "ChildFailed", "cpu_seconds", "end_with_stdin", "resident_bytes", "say"]
+__all__ = [
+    "Child",
+    "ChildFailed",
+    "cpu_seconds",
+    "end_with_stdin",
+    "on_client_processor",
+    "on_server_processor",
+    "resident_bytes",
+    "say",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 60.0
+_PROCESSORS = sorted(os.sched_getaffinity(0))
 
 
 class ChildFailed(RuntimeError):
@@ -88,6 +100,26 @@ class Child:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def on_client_processor() -> AbstractContextManager[None]:
+    """This thread, and the threads and children that it starts, run on the first processor."""
+    return _on(_PROCESSORS[0])
+
+
+def on_server_processor() -> AbstractContextManager[None]:
+    """The same on the second processor, or on the only one."""
+    return _on(_PROCESSORS[1 % len(_PROCESSORS)])
+
+
+@contextmanager
+def _on(processor: int) -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def cpu_seconds(pid: int) -> float:

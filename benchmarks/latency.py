@@ -1,14 +1,18 @@
-"""The bare pair of sockets that requests are measured against, and a cluster that serves them."""
+"""The bare pair of sockets that requests are measured against, and a cluster that serves them.
+
+Of both, what serves runs on the second processor, and the benchmark itself runs on the first: else
+the scheduler decides, differently for either, whether a message has to wake another processor.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import zmq
 
-from benchmarks.children import Child
+from benchmarks.children import Child, on_server_processor
 
 __all__ = ["PAYLOAD", "BarePair", "cluster"]
 
@@ -19,7 +23,8 @@ class BarePair:
     """A sync DEALER here and a sync ROUTER in another process, which sends back what it gets."""
 
     def __init__(self) -> None:
-        self._router = Child("bare_router", "echo")
+        with on_server_processor():
+            self._router = Child("bare_router", "echo")
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._dealer = self._context.socket(zmq.DEALER)
         self._dealer.setsockopt(zmq.LINGER, 0)
@@ -62,7 +67,9 @@ class BarePair:
 @contextmanager
 def cluster(how: str) -> Iterator[str]:
     """A supervisor and a worker that serves the model `echo`; the endpoint for clients."""
-    with Child("supervisor", 1) as supervisor:
-        endpoint = str(supervisor.ready["endpoint"])
-        with Child("worker", endpoint, "echo", how):
-            yield endpoint
+    with ExitStack() as children:
+        with on_server_processor():
+            supervisor = children.enter_context(Child("supervisor", 1))
+            endpoint = str(supervisor.ready["endpoint"])
+            children.enter_context(Child("worker", endpoint, "echo", how))
+        yield endpoint

@@ -126,8 +126,14 @@ class Limits:
     """Bytes of claims in one part of a registration."""
     claims_per_worker: int = 4096
     """Replicas and shards that one worker may hold."""
+    inventory: int = 64 * 1024 * 1024
+    """Bytes of all claims of one worker."""
+    intake: int = 256 * 1024 * 1024
+    """Bytes of all registrations that are under way at one supervisor."""
     rows_per_part: int = 500
     """Routes in one part of a route table."""
+    rows: int = 1_000_000
+    """Routes that one client keeps."""
     workers: int = 100_000
     """Workers that one supervisor registers."""
     clients: int = 10_000

@@ -5,6 +5,7 @@ Pure text work; names are resolved by `zrecover.net`.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -32,21 +33,15 @@ class Endpoint:
     @property
     def literal(self) -> bool:
         """True where the host is an IP address, so that there is nothing to resolve."""
-        try:
-            ipaddress.ip_address(self.host)
-        except ValueError:
-            return False
-        return True
+        return _address(self.host) is not None
 
     @property
     def loopback(self) -> bool:
         """True where only this machine can reach it."""
         if self.host == "localhost":
             return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        address = _address(self.host)
+        return address is not None and address.is_loopback
 
     def with_host(self, host: str) -> Endpoint:
         """The same port at another host."""
@@ -55,6 +50,15 @@ class Endpoint:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"tcp://{host}:{self.port or '*'}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address that the host is, None for a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def parse_endpoint(text: str) -> Endpoint:

@@ -55,7 +55,7 @@ def test_L10_garbage_behind_the_endpoint(house: House, greeting: bytes) -> None:
         ]
         taken = house.start("supervisor", *at)
         assert [process.end() for process in asking] == [3, 3, 3]
-        assert time.monotonic() - begun < 15
+        assert time.monotonic() - begun < 60
         for process in asking:
             assert address in process.err
             assert "Traceback" not in process.err
@@ -180,7 +180,7 @@ def test_progress_is_told_to_people(house: House) -> None:
     supervisor.says("ready: supervisor ")
     worker = house.start("worker", "--endpoint", endpoint, "--id", "w")
     worker.says("ready: worker w serves nothing")
-    supervisor.says("worker w registered with 0 replicas")
+    supervisor.says("worker w registered, replicas 0")
     worker.signal(signal.SIGINT)
     assert worker.end() == 0
     supervisor.says("worker w said goodbye")

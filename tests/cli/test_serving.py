@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -11,7 +13,14 @@ import pytest
 
 from tests.cli.conftest import Run
 from zrecover.cli.exits import CommandFailed
-from zrecover.cli.serving import SERVE, Serve, find_factory, put_working_directory_first, told
+from zrecover.cli.serving import (
+    SERVE,
+    Serve,
+    find_factory,
+    one_by_one,
+    put_working_directory_first,
+    told,
+)
 from zrecover.ids import Launch
 from zrecover.model import Replica
 
@@ -40,6 +49,18 @@ def serve(text: str) -> Serve:
                 label="x=y",
                 desired=4,
             ),
+            "m",
+            "f",
+        ),
+        (
+            "a-rep0=m:f,metadata.rank=0,metadata.store=tcp://h:1,metadata.x.y=a=b,metadata.e=",
+            Replica("a", metadata={"rank": 0, "store": "tcp://h:1", "x.y": "a=b", "e": ""}),
+            "m",
+            "f",
+        ),
+        (
+            "a-rep0=m:f,metadata.a=-1.5,metadata.b=true,metadata.c=null,metadata.d=007",
+            Replica("a", metadata={"a": -1.5, "b": True, "c": None, "d": "007"}),
             "m",
             "f",
         ),
@@ -77,6 +98,9 @@ def test_what_it_means(text: str, replica: Replica, module: str, factory: str) -
         ("a-rep0=m:f,kind=", "kind is empty"),
         ("a-rep0=m:f,launch=3", "launch must be EPOCH.NUMBER"),
         ("a-rep0=m:f,kind=a,kind=b", "kind is given twice"),
+        ("a-rep0=m:f,metadata.x=1,metadata.x=1", "metadata.x is given twice"),
+        ("a-rep0=m:f,metadata.=1", "'metadata.=1' is no option"),
+        ("a-rep0=m:f,metadata=1", "launch, metadata.NAME"),
         (f"a-rep0=m:f,desired={'9' * 5000}", "desired"),
     ],
 )
@@ -157,3 +181,35 @@ def test_an_exception_is_told_like_the_last_line_of_its_traceback() -> None:
     assert told(ValueError("why")) == "ValueError: why"
     assert told(ValueError()) == "ValueError"
     assert told(Awkward()) == "Awkward"
+
+
+def test_factories_run_one_by_one_in_the_order_given() -> None:
+    begun: list[str] = []
+    go_on = threading.Event()
+
+    def first(replica: object) -> str:
+        begun.append("first")
+        assert go_on.wait(10)
+        return "one"
+
+    def second() -> str:
+        begun.append("second")
+        return "two"
+
+    def third() -> str:
+        begun.append("third")
+        raise RuntimeError("no GPU")
+
+    one, two, three, four = one_by_one([first, second, third, second])
+    with ThreadPoolExecutor() as pool:
+        later = pool.submit(two)  # it comes first, as it well may
+        sooner = pool.submit(one, None)
+        with pytest.raises(TimeoutError):
+            later.result(0.05)
+        assert begun == ["first"]
+        go_on.set()
+        assert (sooner.result(10), later.result(10)) == ("one", "two")
+    with pytest.raises(RuntimeError, match="no GPU"):
+        three()
+    threading.Thread(target=four, daemon=True).start()
+    assert begun == ["first", "second", "third"]  # and never the fourth

@@ -76,6 +76,7 @@ class Bench:
         idempotent: bool = False,
         replica: str | None = None,
         deadline: float = 10.0,
+        up: tuple[str, ...] = (),
     ) -> None:
         self.source = source
         self.balancer = Balancer()
@@ -90,6 +91,7 @@ class Bench:
             deadline=deadline,
             idempotent=idempotent,
             replica=replica,
+            is_up=up.__contains__,
         )
         self.out = self.call.look(0.0)
 
@@ -127,6 +129,25 @@ def test_the_plain_way() -> None:
     assert bench.call.wake_at == 10.0
     assert bench.call.reply(bench.call.try_id or 1, b"yes") == [Finish(None, b"yes")]
     assert bench.call.state is CallState.DONE
+
+
+def test_where_the_link_is_up_it_is_written_at_once() -> None:
+    bench = Bench(Source(row(0), row(1)), up=("tcp://w0:1", "tcp://w1:1"), idempotent=True)
+    (first,) = bench.out
+    assert isinstance(first, Write)
+    assert (first.id, first.target.worker, first.remaining) == (bench.call.try_id, "w0", 10.0)
+    (second,) = bench.call.down(first.id, "reset", 4.0)
+    assert isinstance(second, Write)
+    assert (second.target.worker, second.remaining) == ("w1", 6.0)
+    assert bench.call.state is CallState.WRITTEN
+
+
+def test_nothing_is_written_after_the_deadline() -> None:
+    bench = Bench(Source(row(0), row(1)), up=("tcp://w0:1", "tcp://w1:1"), idempotent=True)
+    (effect,) = bench.call.down(bench.call.try_id, "reset", 10.0)
+    assert isinstance(effect, Open)
+    bench.out = bench.call.up(effect.id, 10.0)
+    bench.error(DeadlineExceeded)
 
 
 def test_it_waits_for_a_route_and_goes_when_there_is_one() -> None:

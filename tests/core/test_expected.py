@@ -156,7 +156,7 @@ def test_a_recovery_waits_for_the_journal_no_longer_than_its_window() -> None:
     world.run(5.0)
     assert core.recovery.seen == 1
     assert core.state is SupervisorState.RECOVERING, "what was placed and deleted is not known"
-    world.run(6.0)
+    world.run(8.0)
     assert core.recovery.confidence is Confidence.WINDOW
     assert core.state is SERVING
 

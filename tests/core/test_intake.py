@@ -122,3 +122,25 @@ def test_what_comes_out_is_always_one_whole_attempt_in_order(
             assert numbers(got) == list(range(number + 1))
         assert len(intake) <= 2
         assert (intake.next_deadline is None) == (len(intake) == 0)
+
+
+def test_P03_an_inventory_of_too_many_bytes_is_refused_and_dropped() -> None:
+    intake = Intake(10.0, replace(LIMITS, inventory=5))
+    assert intake.take("p", part(0, claims=3), 0.0) is None
+    with pytest.raises(BadMessage, match="more than 5 bytes"):
+        intake.take("p", part(1, claims=3), 0.0)
+    assert len(intake) == 0
+
+
+def test_P03_only_so_many_bytes_are_collected_at_a_time() -> None:
+    intake = Intake(10.0, replace(LIMITS, intake=6))
+    assert intake.take("p", part(0, claims=4), 0.0) is None
+    assert intake.take("q", part(0, claims=4), 0.0) is None, "there is no room for it"
+    assert len(intake) == 1
+    assert intake.take("q", part(0, claims=2), 0.0) is None
+    assert intake.full
+    intake.forget("p")
+    assert not intake.full
+    assert intake.take("q", part(1, claims=1, last=True), 0.0) is not None
+    assert intake.take("p", part(0, claims=6), 0.0) is None
+    assert intake.full, "what was given back counts no more"

@@ -181,6 +181,28 @@ def test_V09_what_one_shard_does_not_know_another_may() -> None:
     assert view.desired == 2
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "says"),
+    [
+        ({"version": "2"}, {"version": "3"}, "shard 0 (worker w1) says version '2', "
+         "shard 1 (worker w2) '3'"),
+        ({"abilities": ("chat", "see")}, {"abilities": ("chat",)}, "shard 0 (worker w1) says "
+         "abilities 'chat, see', shard 1 (worker w2) 'chat'"),
+        ({"name": "Big"}, {"name": "Small"}, "shard 0 (worker w1) says name 'Big', "
+         "shard 1 (worker w2) 'Small'"),
+        ({"version": "2"}, {}, ""),
+        ({"version": "2"}, {"version": "2", "name": "Big"}, ""),
+    ],
+)  # fmt: skip
+def test_V09_shards_that_contradict_each_other_are_flagged(
+    one: dict[str, Any], two: dict[str, Any], says: str
+) -> None:
+    view = judged(shard(0, "w1", decision=FULL, **one), shard(1, "w2", decision=FULL, **two))
+    assert (view.routes, view.reason) == (True, says)
+    view = judged(shard(0, "w1", **one), shard(1, "w2", **two))
+    assert view.reason == ROUTES.reason + (f"; {says}" if says else "")
+
+
 def test_V10_a_suspect_worker_makes_its_replica_the_last_choice_but_keeps_it() -> None:
     view = judged(shard(0, "w1"), shard(1, "w2", suspect=True))
     assert (view.routes, view.suspect) == (True, True)

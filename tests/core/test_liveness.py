@@ -175,6 +175,20 @@ def test_L12_a_usual_pause_is_no_stall() -> None:
     assert live.next_deadline is None
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0.0, 1e6), st.floats(0.1, 100.0))
+def test_whoever_is_due_is_dealt_with_at_exactly_that_moment(heard: float, timeout: float) -> None:
+    live = Liveness(timeout, 8 * timeout, 1.0)
+    record = WorkerRecord("w", 1, 1, "h", "a", "p", Session(1, 1), 1, 0, 0, heard)
+    live.watch(record)
+    for found in ((record,), ()):
+        at = live.next_deadline
+        assert at is not None
+        due = live.due(at)
+        assert (due.suspect, due.lost) == (found, () if found else (record,))
+        record.state = WorkerState.SUSPECT
+
+
 def test_a_new_reign_forgets_who_was_lost_in_the_last_one() -> None:
     ward = Ward(10)
     ward.run(17.0, *(f"w{n}" for n in range(3, 10)))

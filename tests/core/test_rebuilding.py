@@ -8,20 +8,23 @@ import pytest
 
 from tests.core.desk import Desk, register
 from tests.core.driving import claim
+from zrecover.config import Timing
 from zrecover.core import inputs as on
 from zrecover.core.effects import Decide, Rebuild
-from zrecover.core.view import ReplicaStatus, ReplicaView
+from zrecover.core.events import ClaimRefused
+from zrecover.core.view import Confidence, ReplicaStatus, ReplicaView, SupervisorState
 from zrecover.model import Decision, ReplicaState, Verdict
 from zrecover.wire import messages as m
 
+FULL = Decision(Verdict.FULL, plugin="gang")
 REBUILD = Decision(Verdict.REBUILD, "from the captured states", "gang")
 
 
 class Bench:
     """A supervisor whose plugins give one verdict on everything."""
 
-    def __init__(self, decision: Decision = REBUILD) -> None:
-        self.desk = Desk(expect=9)
+    def __init__(self, decision: Decision = REBUILD, *, expect: int | None = 9) -> None:
+        self.desk = Desk(expect=expect)
         self.desk.decides = False
         self.decision = decision
         self.asked: list[Rebuild] = []
@@ -178,3 +181,77 @@ def test_H05_the_supervisor_may_allow_less_than_the_worker() -> None:
     bench = Bench(ours)
     bench.give("p", register("w", claim("m-rep0", verdict=Verdict.HOLD, reason="asked")))
     assert bench.desk.core.registry.workers["w"].decisions[m.Key("m-rep0", 0)] == ours
+
+
+def test_a_recovery_is_complete_when_the_groups_are_decided() -> None:
+    bench = Bench(expect=2).shard(0).shard(1)
+    assert bench.desk.core.recovery.confidence is None
+    bench.rebuilt(state={"ranks": [0, 1]})
+    assert bench.desk.core.state is SupervisorState.SERVING
+    assert bench.desk.core.recovery.confidence is Confidence.COUNT
+
+
+@pytest.mark.parametrize(
+    ("expect", "confidence"), [(None, Confidence.WINDOW), (2, Confidence.COUNT)]
+)
+def test_the_window_leaves_the_plugins_their_deadline_and_no_more(
+    expect: int | None, confidence: Confidence
+) -> None:
+    bench = Bench(expect=expect).shard(0).shard(1)
+    core, timing = bench.desk.core, Timing()
+    bench.desk.tick(timing.recovery_window)
+    assert core.recovery.confidence is None
+    bench.desk.tick(timing.hook - 0.1)
+    assert core.state is SupervisorState.RECOVERING
+    due = core.recovery.next_deadline
+    assert due is not None and due > bench.desk.now
+    bench.desk.tick(0.2)
+    assert core.recovery.confidence is confidence
+    assert bench.replica.state is ReplicaStatus.REBUILDING
+
+
+def test_a_group_that_is_decided_after_the_window_ends_the_recovery() -> None:
+    bench = Bench(expect=None).shard(0).shard(1)
+    bench.desk.tick(Timing().recovery_window)
+    bench.rebuilt()
+    assert bench.desk.core.recovery.confidence is Confidence.WINDOW
+
+
+REFUSED = Decision(Verdict.REFUSE, "two have rank 1", "gang")
+
+
+def verdicts(bench: Bench, worker: str) -> list[tuple[str, str]]:
+    """What the last step told a worker of the group."""
+    return [
+        (row.verdict.name, row.reason)
+        for message in bench.desk.to(worker, m.Verdicts)
+        for row in message.verdicts
+    ]
+
+
+def test_S07_who_was_told_of_a_refused_group_is_told_when_it_is_good_again() -> None:
+    bench = Bench(FULL).shard(0).shard(1).rebuilt(REFUSED)
+    for worker in ("w0", "w1"):
+        assert verdicts(bench, worker) == [("REFUSE", "two have rank 1")]
+    bench.shard(1, version="2", attempt=2)
+    assert verdicts(bench, "w0") == []
+    bench.rebuilt(state={"ranks": [0, 1]})
+    for worker in ("w0", "w1"):
+        assert verdicts(bench, worker) == [("FULL", "")]
+    bench.shard(1, version="3", attempt=3).rebuilt(state={"ranks": [0, 1]})
+    assert verdicts(bench, "w0") == []
+
+
+def test_S07_who_registers_again_is_told_of_its_refused_group_again() -> None:
+    bench = Bench(FULL).shard(0).shard(1).rebuilt(REFUSED)
+    bench.shard(1, attempt=2)
+    assert len(bench.asked) == 1
+    assert verdicts(bench, "w1") == [("REFUSE", "two have rank 1")]
+
+
+def test_V21_whoever_listens_hears_of_a_refused_group() -> None:
+    bench = Bench(FULL).shard(0).shard(1).rebuilt(REFUSED)
+    assert bench.desk.told(ClaimRefused) == [
+        ClaimRefused("w0", "s-rep0", "two have rank 1"),
+        ClaimRefused("w1", "s-rep0", "two have rank 1"),
+    ]

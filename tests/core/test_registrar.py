@@ -256,7 +256,7 @@ def test_P03_workers_are_bounded_and_so_are_those_that_begin() -> None:
     assert rejected.code == "full"
     assert desk.hear("p", register("w1", attempt=2)).to("p", m.Registered)
     desk = Desk()
-    desk.core.registrar._intake._most = 1
+    desk.core.registrar.intake._most = 1
     desk.hear("p", register("w1", last=False))
     (busy,) = desk.hear("q", register("w2")).to("q", m.Busy)
     assert busy.retry_after > 0
@@ -274,10 +274,10 @@ def test_S14_a_registration_that_stopped_half_way_leaves_nothing() -> None:
     desk = Desk().hear("p", register("w", claim(), last=False))
     assert desk.core.next_deadline is not None
     desk.pass_(11.0)
-    assert len(desk.core.registrar._intake) == 0
+    assert len(desk.core.registrar.intake) == 0
     assert desk.view.workers == {}
     desk.hear("q", register("w2", last=False)).give(on.PeerGone("q"))
-    assert len(desk.core.registrar._intake) == 0
+    assert len(desk.core.registrar.intake) == 0
 
 
 # --- fences ---

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zrecover.config import LIMITS
 from zrecover.core.routes import ROUTES_TABLE, RouteBook, RoutesInput, RoutesState
 from zrecover.ids import NO_LAUNCH, Launch, RouteVersion
 from zrecover.wire import messages as m
@@ -178,6 +181,14 @@ def test_a_table_in_parts_is_in_force_only_when_the_last_has_come() -> None:
     assert not parts.table(table(row("m-rep1"), part=1, last=False))
     assert parts.table(table(row("m-rep2"), part=2))
     assert sorted(known(parts)) == ["m-rep0", "m-rep1", "m-rep2"]
+
+
+def test_P03_a_table_of_too_many_rows_is_thrown_away() -> None:
+    parts = RouteBook(replace(LIMITS, rows=2))
+    parts.table(table(row("m-rep0"), row("m-rep1"), last=False))
+    assert not parts.table(table(row("m-rep2"), part=1))
+    assert known(parts) == {}
+    assert parts.table(table(row("m-rep0"), row("m-rep1")))
 
 
 def test_P06_parts_of_two_tables_never_mix() -> None:

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+TUTORIALS = [page for page in PAGES if page.stem.startswith("tutorial")]
+"""Everything in them is done by a test of its own."""
 
 _BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_SAVED = re.compile(r"Save this\s+as\s+`(?P<name>[\w.]+)`:\s*\Z")
+_SAVED = re.compile(r"[Ss]ave this\s+as\s+`(?P<name>[\w./]+)`:\s*\Z")
 
 
 class Block(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, blocks, name_of
+from tests.docs.pages import PAGES, ROOT, TUTORIALS, blocks, name_of
 
 # Written by others; pages may lead there before it exists.
 ELSEWHERE = {"docs/reference/cli.md", "docs/how-to/drill.md"}
@@ -55,9 +55,7 @@ def test_the_map_leads_to_every_example() -> None:
         assert f"(../examples/{example.name})" in text
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name != "tutorial.md"], ids=name_of
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in TUTORIALS], ids=name_of)
 def test_the_python_of_a_page_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Definitions and constructors; what a block calls under `__main__` is not called."""
     for block in blocks(page):

@@ -56,7 +56,7 @@ class FakeStage:
         return self.loads
 
 
-def verdict(change: Callable[[FakeStage, Stream], object]) -> Report:
+def verdict(change: Callable[[FakeStage, Stream], object], *, replayed: bool = True) -> Report:
     """The report after `change` was made to a cluster on which all went well."""
 
     async def story() -> Report:
@@ -70,7 +70,7 @@ def verdict(change: Callable[[FakeStage, Stream], object]) -> Report:
         trial.report.new_address = "tcp://127.0.0.1:2"
         change(stage, stream)
         before = Before({}, dict(PIDS), dict(LOADS), "tcp://127.0.0.1:1", "b00t")
-        await check_after(trial, cast(Stage, stage), before, stream)
+        await check_after(trial, cast(Stage, stage), before, stream, replayed=replayed)
         return trial.finish()
 
     return asyncio.run(story())
@@ -173,3 +173,11 @@ def test_what_is_not_as_before_fails(
     report = verdict(change)
     assert not report.passed
     assert report.why is not None and why in report.why
+
+
+def test_what_a_worker_declared_after_it_registered_need_not_have_been_replayed() -> None:
+    report = verdict(a_replica_was_not_restored, replayed=False)
+    assert report.passed, report.why
+    assert "lang-rep4" not in report.restored
+    report = verdict(a_replica_is_not_routed, replayed=False)
+    assert not report.passed

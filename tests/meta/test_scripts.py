@@ -103,7 +103,7 @@ class House:
         )
 
     def setup(self) -> tuple[int, str, str]:
-        out, err = (process := self.start()).communicate(timeout=50)
+        out, err = (process := self.start()).communicate(timeout=100)
         return process.returncode, out, err
 
     def command(self) -> str:
@@ -278,7 +278,7 @@ def test_two_at_once_install_once_also_after_one_was_killed(house: House) -> Non
     (lock / "pid").write_text(f"{killed.pid}\n")
 
     both = [house.start(), house.start()]
-    said = [process.communicate(timeout=50)[1] for process in both]
+    said = [process.communicate(timeout=100)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert (house.installs, house.command()) == (1, "here\n")
     assert not lock.exists()

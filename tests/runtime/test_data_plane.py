@@ -20,6 +20,7 @@ from zrecover.endpoints import Endpoint, parse_endpoint
 from zrecover.errors import (
     ConfigError,
     DeadlineExceeded,
+    ForkedError,
     LifecycleError,
     ModelNotFound,
     NoReplica,
@@ -81,7 +82,10 @@ class Plane:
         inline = options.pop("inline", False)
         server = RequestServer(self.context, "test", **options)
         self.servers.append(server)
-        server.add(Replica.from_uid(uid), handler, inline=inline)
+        if handler is None:
+            server.expect(Replica.from_uid(uid))
+        else:
+            server.add(Replica.from_uid(uid), handler, inline=inline)
         server.bind(LOOPBACK)
         if routed:
             self.routes.put(uid, server.address)
@@ -119,7 +123,7 @@ def on_a_plane(test: Callable[[Plane], Coroutine[Any, Any, None]]) -> Callable[[
     return run
 
 
-async def until(condition: Callable[[], object], timeout: float = 5.0) -> None:
+async def until(condition: Callable[[], object], timeout: float = 20.0) -> None:
     give_up = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < give_up, "it did not happen in time"
@@ -416,8 +420,8 @@ async def test_a_threaded_handler_can_see_that_nobody_waits(plane: Plane) -> Non
     assert server.in_flight == 0
 
 
-@pytest.mark.parametrize("deadline", [0, -1, float("nan"), float("inf")])
-def test_a_deadline_is_a_number_of_seconds(deadline: float) -> None:
+@pytest.mark.parametrize("deadline", [0, -1, float("nan"), float("inf"), None, "5"])
+def test_a_deadline_is_a_number_of_seconds(deadline: Any) -> None:
     @on_a_plane
     async def run(plane: Plane) -> None:
         with pytest.raises(ConfigError, match="deadline"):
@@ -546,6 +550,10 @@ def test_a_client_belongs_to_one_loop() -> None:
             asyncio.run(call())
         with pytest.raises(LifecycleError, match="another event loop"):
             asyncio.run(call())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: 1)
+            with pytest.raises(ForkedError, match="open a new one here"):
+                asyncio.run(call())
 
 
 @on_a_plane
@@ -565,6 +573,55 @@ async def test_a_drained_worker_finishes_what_it_has(plane: Plane) -> None:
     server.close()
     assert await asyncio.gather(*calls) == [0, 1, 2]
     assert await server.drain(0)
+
+
+@on_a_plane
+async def test_a_drained_worker_is_done_once_nobody_asks_it_any_more(plane: Plane) -> None:
+    server = plane.serve("m-rep0", echo)
+    assert await plane.call(1) == 1
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    draining = asyncio.create_task(server.drain(10))
+    late = plane.call(2)  # it does not know yet
+    await asyncio.sleep(0)
+    assert not draining.done()
+    plane.serve("m-rep1", lambda p: "other")
+    assert await late == "other"
+    assert await draining
+    assert loop.time() - began >= 0.099
+    assert await server.drain(0)
+
+
+@on_a_plane
+async def test_who_asks_on_and_on_does_not_keep_a_worker_from_its_end(plane: Plane) -> None:
+    server = plane.serve("m-rep0", echo)
+    assert await plane.call(1) == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serving, "_CALM_S", 2.0)
+        patch.setattr(serving, "_CALM_WITHIN_S", 0.2)
+        draining = asyncio.create_task(server.drain(10))
+        await asyncio.sleep(0)
+        with pytest.raises(NoReplica, match="the worker is being stopped"):
+            await plane.call(deadline=0.1)
+        async with asyncio.timeout(1.5):
+            assert await draining
+
+
+@on_a_plane
+async def test_what_a_closed_worker_has_not_read_goes_elsewhere(plane: Plane) -> None:
+    server = plane.serve("m-rep0", echo)
+    assert await plane.call(1) == 1
+    once = plane.call(2)
+
+    def close_before_it_reads() -> None:
+        time.sleep(0.1)  # the request arrives meanwhile, and the loop stands still
+        server.close()
+
+    asyncio.get_running_loop().call_soon(close_before_it_reads)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    plane.serve("m-rep1", lambda p: "other")
+    assert await once == "other"
 
 
 @on_a_plane

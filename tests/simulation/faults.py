@@ -283,7 +283,7 @@ def incomplete_sets_are_routed() -> Patch:
 def launches_mix() -> Patch:
     def before(candidate: Candidate) -> Candidate:
         claim = msgspec.structs.replace(candidate.claim, launch=NO_LAUNCH)
-        return replace(candidate, claim=claim)
+        return msgspec.structs.replace(candidate, claim=claim)
 
     return judging(before, lambda view: view)
 
@@ -292,7 +292,9 @@ def launches_mix() -> Patch:
 def suspects_are_not_routed() -> Patch:
     def before(candidate: Candidate) -> Candidate:
         refused = Decision(Verdict.REFUSE, "it is silent")
-        return replace(candidate, decision=refused) if candidate.suspect else candidate
+        return (
+            msgspec.structs.replace(candidate, decision=refused) if candidate.suspect else candidate
+        )
 
     return judging(before, lambda view: view)
 

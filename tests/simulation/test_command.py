@@ -52,6 +52,12 @@ def test_two_processes_do_as_one() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "25 seeds, 0 violations\n", "")
 
 
+def children_of(pid: int) -> int:
+    """How many processes it has started."""
+    ps = subprocess.run(["ps", "-A", "-o", "ppid="], capture_output=True, text=True, check=True)
+    return ps.stdout.split().count(str(pid))
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_it() -> None:
     process = subprocess.Popen(
@@ -62,7 +68,10 @@ def test_ctrl_c_ends_it() -> None:
         text=True,
         start_new_session=True,
     )
-    time.sleep(2.0)
+    end = time.monotonic() + 20
+    while children_of(process.pid) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1.0)  # until they are deaf to it
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -10,7 +10,7 @@ import pytest
 
 from zrecover import Replica, Supervisor, Worker
 from zrecover.core.events import WorkerRegistered
-from zrecover.hooks import Claim, Decision, Plugins, Verdict, hookimpl
+from zrecover.hooks import Claim, Decision, Group, Plugins, Rebuilt, Verdict, hookimpl
 from zrecover.hooks.kinds import Plain, Sharded
 from zrecover.testing import BlockingCluster, PluginConformance, Recorder
 from zrecover.testing.cluster import ANY_PORT
@@ -56,6 +56,7 @@ class Careless:
         "test_the_order_of_claims_does_not_matter",
         "test_odd_metadata_is_refused_and_not_raised_at",
         "test_every_lesser_verdict_has_a_reason",
+        "test_it_lives_through_random_histories",
     ],
 )
 def test_a_careless_plugin_does_not_pass(test: str) -> None:
@@ -66,6 +67,59 @@ def test_a_careless_plugin_does_not_pass(test: str) -> None:
 
     with pytest.raises(AssertionError):
         getattr(Conformance(), test)()
+
+
+class FirstComeFirstServed:
+    """Restores in full only the shard that it happens to see first."""
+
+    kinds = ("first",)
+
+    def __init__(self) -> None:
+        self.first: dict[str, int] = {}
+
+    @hookimpl
+    def zrecover_restore(self, claim: Claim) -> Decision:
+        shard = claim.replica.shard
+        if self.first.setdefault(claim.replica.uid, shard) == shard:
+            return Decision(Verdict.FULL)
+        return Decision(Verdict.ROUTES, "another shard of it was here before")
+
+
+class Chained:
+    """Rebuilds a group from what it was asked before."""
+
+    kinds = ("first",)
+
+    def __init__(self) -> None:
+        self.groups = 0
+
+    @hookimpl
+    def zrecover_capture(self, replica: Replica) -> dict[str, int]:
+        return {"shard": replica.shard}
+
+    @hookimpl
+    def zrecover_restore(self, claim: Claim) -> Decision:
+        return Decision(Verdict.FULL)
+
+    @hookimpl
+    def zrecover_rebuild(self, group: Group) -> Rebuilt:
+        self.groups += 1
+        return Rebuilt({"number": self.groups})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "hook"),
+    [(FirstComeFirstServed, "zrecover_restore"), (Chained, "zrecover_rebuild")],
+)
+def test_a_plugin_that_depends_on_the_order_of_arrival_does_not_pass(made: Any, hook: str) -> None:
+    class Conformance(PluginConformance):
+        name = "first"
+        plugin = made
+        replicas = tuple(Replica("m", kind="first", n_worker=2, shard=n) for n in range(2))
+
+    with pytest.raises(AssertionError, match=f"plugins-are-pure: s. is told .* by {hook}"):
+        Conformance().test_it_lives_through_random_histories()
 
 
 @pytest.mark.live

@@ -29,10 +29,11 @@ from zrecover.net import (
     Link,
     NetContext,
     Overlong,
-    Poller,
+    QuickPoller,
     Role,
     Sent,
     Waker,
+    quick_poller,
     resolve_blocking,
 )
 from zrecover.wire import messages as m
@@ -40,7 +41,6 @@ from zrecover.wire.codec import FROM_DATA, encode
 
 __all__ = ["Caller"]
 
-_BURST = 64
 _IDLE = 60.0
 _FAREWELL = 0.1
 
@@ -76,7 +76,7 @@ class Caller:
         self._rng = random.Random()
         self._balancer = Balancer()
         self._lines: dict[str, _Line] = {}
-        self._poller: Poller[str] = Poller()
+        self._poller: QuickPoller[str] = quick_poller()
         self._waker = Waker()
         self._poller.register(self._waker, "")
         self._closed = False
@@ -96,6 +96,7 @@ class Caller:
             line.dealer.adopt()
             line.dealer.close()
         self._lines.clear()
+        self._poller.close()
         self._waker.close()
 
     def call(
@@ -114,6 +115,7 @@ class Caller:
             deadline=now + deadline,
             idempotent=idempotent,
             replica=replica,
+            is_up=self._is_up,
         )
         try:
             finish = self._follow(core, body, core.look(now))
@@ -149,32 +151,37 @@ class Caller:
     # --- what the call wants ---
 
     def _follow(self, core: CallCore, body: bytes, effects: list[CallEffect]) -> Finish | None:
-        while effects:
-            more: list[CallEffect] = []
-            for effect in effects:
-                if isinstance(effect, Open):
-                    more += self._open(core, effect)
-                elif isinstance(effect, Write):
-                    more += self._write(core, body, effect)
-                elif isinstance(effect, Finish):
-                    return effect
-                else:
-                    self._take_back(effect)
-            effects = more
+        for effect in effects:  # what follows from one comes after the others
+            if isinstance(effect, Write):
+                effects += self._write(core, body, effect)
+            elif isinstance(effect, Finish):
+                return effect
+            elif isinstance(effect, Open):
+                effects += self._open(core, effect)
+            else:
+                self._take_back(effect)
         return None
+
+    def _is_up(self, address: str) -> bool:
+        """True where the line can carry a request; it may have gone while nobody looked."""
+        line = self._lines.get(address)
+        if line is None or not line.up:
+            return False
+        if line.dealer.poll_state():
+            self._drop(address)
+            return False
+        return True
 
     def _open(self, core: CallCore, effect: Open) -> list[CallEffect]:
         id, target = effect
         now = time.monotonic()
-        known = self._lines.get(target.address)
-        if known is not None and known.up and known.dealer.poll_state():
-            self._drop(target.address)  # it went down while nobody looked
-            known = None
-        if known is None:
+        line = self._lines.get(target.address)
+        if line is None:
             self._sweep(now)
-        line = known or self._connect(target.address, now)
-        if isinstance(line, str):
-            return self._failed(core, target, line, now)
+            made = self._connect(target.address, now)
+            if isinstance(made, str):
+                return self._failed(core, target, made, now)
+            line = made
         line.used = now
         return core.up(id, now) if line.up else []
 
@@ -213,7 +220,9 @@ class Caller:
         )
         line = self._lines.get(target.address)
         sent = Sent.GONE if line is None else line.dealer.send((encode(header), body))
-        if sent is Sent.OK:
+        if line is not None and sent is Sent.OK:
+            line.used = time.monotonic()
+            self._poller.kick(line.dealer)
             return []
         reason = "it does not read" if sent is Sent.FULL else "its connection is gone"
         return core.unsent(id, reason, time.monotonic())
@@ -222,6 +231,7 @@ class Caller:
         line = self._lines.get(effect.target.address)
         if line is not None and isinstance(effect, Withdraw):
             line.dealer.send((encode(m.Cancel(effect.id)),))
+            self._poller.kick(line.dealer)
 
     # --- what happens ---
 
@@ -230,6 +240,8 @@ class Caller:
         if line is None:
             return None
         finish = self._read(line, core, body)
+        if finish is not None:
+            return finish  # what else is there is seen by the next call
         for event in line.dealer.poll_state():
             if event.state is Link.UP:
                 finish = finish or self._up(address, core, body)
@@ -244,11 +256,10 @@ class Caller:
         return finish
 
     def _read(self, line: _Line, core: CallCore, body: bytes) -> Finish | None:
-        while frames_list := line.dealer.recv(_BURST):
-            for frames in frames_list:
-                finish = self._message(frames, core, body)
-                if finish is not None:
-                    return finish
+        while burst := line.dealer.recv(1):  # to ask for more costs as much as the one
+            finish = self._message(burst[0], core, body)
+            if finish is not None:
+                return finish
         return None
 
     def _message(

@@ -88,6 +88,7 @@ _EXAMPLES = (
     "zrecover supervisor --announce tcp://127.0.0.1:5700 --expect-workers 1",
     "zrecover worker --endpoint tcp://127.0.0.1:5700 --id gpu-1 --serve shout-rep0=shout:load",
     "zrecover status --endpoint tcp://127.0.0.1:5700",
+    "zrecover explain shout-rep0 --endpoint tcp://127.0.0.1:5700",
     'zrecover call shout --endpoint tcp://127.0.0.1:5700 --data \'{"text": "hello"}\'',
 )
 

@@ -35,9 +35,9 @@ __all__ = ["forget"]
 def forget(ctx: click.Context, /, worker: str, timeout: float, **_: Any) -> int:
     """Remove the silent worker ID from the view now, once somebody has looked at it.
 
-    Its replicas are not routed any more, and a recovery waits for it no longer. If it lives after
-    all it is welcome: it registers again. It ends with 1 if the worker is alive, or is not
-    known. With --json: {"worker", "forgotten": true}.
+    Its replicas are not routed any more. If it lives after all it is welcome: it registers again.
+    It ends with 1 if the worker is alive, or is not registered. With --json: {"worker",
+    "forgotten": true}.
     """
     invocation = ctx.ensure_object(Invocation)
     endpoints = needed(_nearest(ctx, "endpoint"), "--endpoint")

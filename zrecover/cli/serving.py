@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import reduce, wraps
 from typing import Any, Final
 
 import click
@@ -17,7 +20,14 @@ from zrecover.cli.options import ParamType
 from zrecover.ids import Launch
 from zrecover.model import Replica
 
-__all__ = ["SERVE", "Serve", "find_factory", "put_working_directory_first", "told"]
+__all__ = [
+    "SERVE",
+    "Serve",
+    "find_factory",
+    "one_by_one",
+    "put_working_directory_first",
+    "told",
+]
 
 _FORM: Final = "write UID=module:factory, such as shout-rep0=shout:load"
 
@@ -74,6 +84,9 @@ def _launch(key: str, text: str) -> Launch:
     return Launch(_whole(key, epoch), _whole(key, n))
 
 
+_METADATA: Final = "metadata."
+_LITERAL: Final = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
+
 _OPTIONS: Final[dict[str, Callable[[str, str], Any]]] = {
     "kind": _text,
     "n_worker": _whole,
@@ -95,15 +108,29 @@ def _parse(text: str) -> Serve:
     if not colon or not _dotted(module) or not _dotted(factory):
         raise ValueError(f"{place!r} names no factory; {_FORM}")
     options: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
+        name = key.removeprefix(_METADATA)
+        if equals and name and name != key:
+            if name in metadata:
+                raise ValueError(f"{key} is given twice")
+            metadata[name] = _plain(value)
+            continue
         if key not in _OPTIONS or not equals:
-            known = ", ".join(_OPTIONS)
+            known = ", ".join([*_OPTIONS, f"{_METADATA}NAME"])
             raise ValueError(f"{pair!r} is no option; write key=value, with one of {known}")
         if key in options:
             raise ValueError(f"{key} is given twice")
         options[key] = _OPTIONS[key](key, value)
-    return Serve(Replica.from_uid(uid, **options), module, factory)
+    return Serve(Replica.from_uid(uid, metadata=metadata, **options), module, factory)
+
+
+def _plain(text: str) -> Any:
+    """A number, true, false or null as JSON has them; the text itself for anything else."""
+    if _LITERAL.fullmatch(text):
+        return json.loads(text)
+    return text
 
 
 def _dotted(name: str) -> bool:
@@ -148,3 +175,31 @@ def told(error: BaseException) -> str:
     except Exception:
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def one_by_one(factories: Iterable[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Each waits, in its thread, for the one before: a model never loads beside another one.
+
+    After one that raised none is called any more.
+    """
+    turn = threading.Event()
+    turn.set()
+    ordered = []
+    for factory in factories:
+        done = threading.Event()
+        ordered.append(_in_turn(factory, turn, done))
+        turn = done
+    return ordered
+
+
+def _in_turn(
+    factory: Callable[..., Any], turn: threading.Event, done: threading.Event
+) -> Callable[..., Any]:
+    @wraps(factory)
+    def in_turn(*args: Any) -> Any:
+        turn.wait()
+        made = factory(*args)
+        done.set()
+        return made
+
+    return in_turn

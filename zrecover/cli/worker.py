@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +18,14 @@ from zrecover.cli.options import ENDPOINT, ENDPOINTS, LISTEN, SECONDS, needed, s
 from zrecover.cli.output import announce
 from zrecover.cli.plugging import plugin_options, take_plugins
 from zrecover.cli.running import Stop
-from zrecover.cli.serving import SERVE, Serve, find_factory, put_working_directory_first, told
+from zrecover.cli.serving import (
+    SERVE,
+    Serve,
+    find_factory,
+    one_by_one,
+    put_working_directory_first,
+    told,
+)
 from zrecover.errors import ZRecoverError
 
 if TYPE_CHECKING:
@@ -55,7 +60,7 @@ _ANSWER: Final = 0.5
     multiple=True,
     metavar="UID=MODULE:FACTORY[,KEY=VALUE...]",
     help="A replica and its factory; may be repeated. Keys: kind, n_worker, shard, version, "
-    "label, desired, launch.",
+    "label, desired, launch, metadata.NAME.",
 )
 @setting(
     "--bind",
@@ -105,7 +110,7 @@ def worker(
     _check_distinct(serves)
     put_working_directory_first()
     options["plugins"] = take_plugins(ctx, options)
-    factories = [(serve, _one_by_one(find_factory(serve))) for serve in serves]
+    factories = list(zip(serves, one_by_one(map(find_factory, serves)), strict=True))
     with asking(endpoints):
         return asyncio.run(_run(ctx.obj, endpoints, name, factories, options))
 
@@ -116,20 +121,6 @@ def _check_distinct(serves: tuple[Serve, ...]) -> None:
         if serve.replica.key in seen:
             raise click.UsageError(f"{serve}: that replica (and shard) is named twice")
         seen.add(serve.replica.key)
-
-
-_turn = threading.Lock()
-
-
-def _one_by_one(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Nothing that loads a model has to expect another one loading beside it."""
-
-    @functools.wraps(factory)
-    def in_turn(*args: Any, **options: Any) -> Any:
-        with _turn:
-            return factory(*args, **options)
-
-    return in_turn
 
 
 async def _run(

@@ -103,6 +103,11 @@ class Balancer:
         ring = self._ring(model, rows)
         count = len(ring.targets)
         start = bisect_right(ring.uids, ring.last)
+        if count and not tried and not self._until and replica is None:  # nearly always
+            target = ring.targets[start % count]
+            if not target.suspect:
+                ring.last = target.uid
+                return target
         best: Target | None = None
         best_rank = 3
         for step in range(count):

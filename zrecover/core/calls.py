@@ -7,8 +7,8 @@ is idempotent. Each try has an id of its own: news of an older try changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from zrecover.core import outcomes
 from zrecover.core.balance import Balancer, Place, Target
@@ -49,17 +49,28 @@ __all__ = [
 ]
 
 
+_WAITING: Final = CallState.WAITING
+_CHOSEN: Final = CallState.CHOSEN
+_WRITTEN: Final = CallState.WRITTEN
+
+
+def _never_up(address: str) -> bool:
+    """Every link has to be opened first."""
+    return False
+
+
 class CallCore:
     """One request. Its methods are the inputs; each returns what the driver has to do, in order.
 
     `now` and `deadline` are seconds of one monotonic clock; `wake_at` says when `tick` is due.
-    `ids` gives numbers from 1 that no other try of the client has. Begin with `look`.
+    `ids` gives numbers from 1 that no other try of the client has. `is_up` says of which addresses
+    the links are up: what goes there is a `Write` at once, without `Open`. Begin with `look`.
     """
 
     __slots__ = (
-        "_balancer", "_deadline", "_ids", "_pause_until", "_rng", "_rounds", "_source",
+        "_balancer", "_deadline", "_ids", "_is_up", "_pause_until", "_rng", "_rounds", "_source",
         "_timing", "_tried", "fault", "idempotent", "model", "ran", "replica", "started",
-        "state", "target", "try_id",
+        "state", "target", "try_id", "wake_at",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +86,7 @@ class CallCore:
         deadline: float,
         idempotent: bool = False,
         replica: str | None = None,
+        is_up: Callable[[str], bool] = _never_up,
     ) -> None:
         self.model, self.idempotent, self.replica = model, idempotent, replica
         self.state = CALL_TABLE.initial
@@ -89,16 +101,13 @@ class CallCore:
         """A handler may have run it."""
         self._source, self._balancer, self._ids = source, balancer, ids
         self._timing, self._rng = timing, rng
+        self._is_up = is_up
         self._deadline = deadline
         self._tried: set[Place] = set()
         self._rounds = 0
         self._pause_until: float | None = None
-
-    @property
-    def wake_at(self) -> float:
+        self.wake_at = deadline
         """When `tick` is due, unless it has ended."""
-        pause = self._pause_until
-        return self._deadline if pause is None else min(pause, self._deadline)
 
     @property
     def timeout(self) -> float:
@@ -111,17 +120,17 @@ class CallCore:
         """Begin; or the routes have changed, perhaps for this model."""
         out: list[CallEffect] = []
         target = self.target
-        if self.state is CallState.CHOSEN and target and not self._still_routed(target):
+        if target is not None and self.state is _CHOSEN and not self._still_routed(target):
             out.append(Leave(self.try_id, target))
             self._step(CallInput.MOVED)
-        if self.state is CallState.WAITING:
+        if self.state is _WAITING:
             self._pick(now, out)
         return out
 
     def up(self, id: int, now: float) -> list[CallEffect]:
         """The link of try `id` is up."""
         target = self.target
-        if id != self.try_id or target is None or self.state is not CallState.CHOSEN:
+        if id != self.try_id or target is None or self.state is not _CHOSEN:
             return []
         if now >= self._deadline:
             return self.tick(now)
@@ -134,7 +143,7 @@ class CallCore:
         if id != self.try_id or target is None:
             return []
         what = f"worker {target.worker} at {target.address}: {reason}"
-        if self.state is CallState.WRITTEN:
+        if self.state is _WRITTEN:
             return self._lose(target, what, now)
         return self._retry(CallInput.DOWN, target.process, what, now)
 
@@ -181,7 +190,7 @@ class CallCore:
             return [*out, Finish(error)]
         if self._pause_until is None or now < self._pause_until:
             return []
-        self._pause_until = None
+        self._pause(None)
         self._tried.clear()
         self._rounds += 1
         return self.look(now)
@@ -203,7 +212,7 @@ class CallCore:
 
     def _written(self, id: int) -> Target | None:
         """The target of try `id`, None if that is an old one or was not written."""
-        if id == self.try_id and self.state is CallState.WRITTEN:
+        if id == self.try_id and self.state is _WRITTEN:
             return self.target
         return None
 
@@ -218,10 +227,16 @@ class CallCore:
         rows = self._source.rows(self.model)
         target = self._balancer.pick(self.model, rows, now, tried=self._tried, replica=self.replica)
         if target is not None:
-            self._pause_until = None
-            self.target, self.try_id = target, next(self._ids)
+            if self._pause_until is not None:
+                self._pause(None)
+            id = self.try_id = next(self._ids)
+            self.target = target
             self.state = CALL_TABLE.rows[self.state, CallInput.ROUTED]
-            out.append(Open(self.try_id, target))
+            if now < self._deadline and self._is_up(target.address):
+                self.state = CALL_TABLE.rows[self.state, CallInput.UP]
+                out.append(Write(id, target, self._deadline - now))
+            else:
+                out.append(Open(id, target))
         elif not rows and self._source.status is RouteStatus.COMPLETE:
             if self._source.fresh_at < self.started:  # it may have come meanwhile: ask
                 self._source.freshen()
@@ -231,7 +246,12 @@ class CallCore:
         elif self._tried and self._pause_until is None:
             low = self._timing.backoff_min
             high = min(self._timing.backoff_max, low * 2 ** min(self._rounds + 1, 16))
-            self._pause_until = now + self._rng.uniform(low, high)
+            self._pause(now + self._rng.uniform(low, high))
+
+    def _pause(self, until: float | None) -> None:
+        """Try nothing before then."""
+        self._pause_until = until
+        self.wake_at = self._deadline if until is None else min(until, self._deadline)
 
     def _lose(self, target: Target, what: str, now: float) -> list[CallEffect]:
         """A handler may have run and the answer will not come."""
@@ -252,5 +272,5 @@ class CallCore:
         """Take back the try that is under way."""
         if self.target is None:
             return []
-        step = Withdraw if self.state is CallState.WRITTEN else Leave
+        step = Withdraw if self.state is _WRITTEN else Leave
         return [step(self.try_id, self.target)]

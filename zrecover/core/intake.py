@@ -23,6 +23,7 @@ class _Partial:
     head: Register
     deadline: float
     parts: int = 1
+    size: int = 0
     raws: list[msgspec.Raw] = field(default_factory=list)
 
     def continues(self, part: Register) -> bool:
@@ -39,6 +40,7 @@ class Intake:
     def __init__(self, patience: float, limits: Limits = LIMITS, *, most: int = 10_000) -> None:
         self._patience, self._limits, self._most = patience, limits, most
         self._partial: dict[Hashable, _Partial] = {}
+        self._size = 0
 
     def __len__(self) -> int:
         return len(self._partial)
@@ -46,7 +48,7 @@ class Intake:
     @property
     def full(self) -> bool:
         """True while no further peer can begin."""
-        return len(self._partial) >= self._most
+        return len(self._partial) >= self._most or self._size >= self._limits.intake
 
     @property
     def next_deadline(self) -> float | None:
@@ -58,10 +60,10 @@ class Intake:
     def take(self, peer: Hashable, part: Register, now: float) -> list[msgspec.Raw] | None:
         """All raw claims once the last part is in, None until then.
 
-        A part that does not continue what its peer began is dropped, with what it began.
-        Raises BadMessage for more claims than a worker may hold.
+        A part that does not continue what its peer began is dropped, with what it began; so is
+        one for which there is no room. Raises BadMessage for more than a worker may hold.
         """
-        begun = self._partial.pop(peer, None)
+        begun = self.forget(peer)
         if part.part == 0:
             begun = _Partial(part, 0.0)
         elif begun is None or not begun.continues(part):
@@ -69,17 +71,24 @@ class Intake:
         else:
             begun.parts += 1
         begun.raws += part.claims
+        begun.size += sum(len(bytes(raw)) for raw in part.claims)
         if len(begun.raws) > self._limits.claims_per_worker:
             raise BadMessage(f"more than {self._limits.claims_per_worker} claims")
+        if begun.size > self._limits.inventory:
+            raise BadMessage(f"more than {self._limits.inventory} bytes of claims")
         if part.last:
             return begun.raws
-        begun.deadline = now + self._patience
-        self._partial[peer] = begun  # at the end: the dict stays in order of deadlines
+        if self._size + begun.size <= self._limits.intake:
+            begun.deadline = now + self._patience
+            self._size += begun.size
+            self._partial[peer] = begun  # at the end: the dict stays in order of deadlines
         return None
 
-    def forget(self, peer: Hashable) -> None:
-        """The peer is gone."""
-        self._partial.pop(peer, None)
+    def forget(self, peer: Hashable) -> _Partial | None:
+        """The peer is gone, or begins anew; what it had begun."""
+        begun = self._partial.pop(peer, None)
+        self._size -= 0 if begun is None else begun.size
+        return begun
 
     def expire(self, now: float) -> None:
         """Drop what has stopped half way."""
@@ -87,4 +96,4 @@ class Intake:
             peer, partial = next(iter(self._partial.items()))
             if partial.deadline > now:
                 return
-            del self._partial[peer]
+            self.forget(peer)

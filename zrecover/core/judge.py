@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from zrecover.core.effects import Placed
 from zrecover.core.memory import Placement
@@ -23,12 +25,18 @@ from zrecover.wire.messages import Claim
 
 __all__ = ["Candidate", "Outcome", "judge", "launching", "to_rebuild"]
 
+_ROUTES = Verdict.ROUTES
 _STATE_OF = {Verdict.REFUSE: ReplicaStatus.REFUSED, Verdict.HOLD: ReplicaStatus.HELD}
+_STATUS = {
+    ReplicaState.READY: ReplicaStatus.READY,
+    ReplicaState.LOADING: ReplicaStatus.LOADING,
+    ReplicaState.STOPPING: ReplicaStatus.STOPPING,
+}
+_TEXT = {state: state.value for state in ReplicaState}
 _ORDER = {ReplicaState.READY: 0, ReplicaState.LOADING: 1, ReplicaState.STOPPING: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """One claim of one registered worker, with the verdict on it."""
 
     worker: str
@@ -42,12 +50,12 @@ class Candidate:
 
     def judged(self, decision: Decision) -> Candidate:
         """The same claim with another verdict."""
-        return replace(self, decision=decision)
+        return msgspec.structs.replace(self, decision=decision)
 
     @property
     def accepted(self) -> bool:
         """True where its verdict lets it be routed."""
-        return self.decision.verdict >= Verdict.ROUTES
+        return self.decision.verdict >= _ROUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,15 @@ class _Group:
 
     def __init__(self, launch: Launch, n_worker: int, shards: tuple[Candidate, ...]) -> None:
         self.launch, self.n_worker, self.shards = launch, n_worker, shards
+        self.missing: list[int] = []
+        self.decision = shards[0].decision
+        """The least permissive verdict in it."""
+        self.state = _STATUS[shards[0].claim.state]
+        if n_worker > 1:  # nearly never
+            self._complete(n_worker, shards)
+
+    def _complete(self, n_worker: int, shards: tuple[Candidate, ...]) -> None:
+        """What follows from all shards together."""
         have = {candidate.claim.shard for candidate in shards}
         self.missing = [shard for shard in range(n_worker) if shard not in have]
         states = {candidate.claim.state for candidate in shards}
@@ -79,7 +96,6 @@ class _Group:
             self.state = ReplicaStatus.LOADING
         least = min(shards, key=lambda c: (c.decision.verdict, c.claim.shard))
         self.decision = least.decision
-        """The least permissive verdict in it."""
 
     @property
     def members(self) -> tuple[Placed, ...]:
@@ -109,17 +125,21 @@ def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = N
 
     `outcome` is what the plugins made of its group, if they were asked.
     """
-    claims = sorted(candidates, key=lambda c: (c.claim.shard, c.worker))
+    claims = list(candidates)
+    if len(claims) > 1:
+        claims.sort(key=lambda c: (c.claim.shard, c.worker))
     accepted = [candidate for candidate in claims if candidate.accepted]
     if not accepted:
         return _unaccepted(uid, claims)
     groups, losers = _groups(accepted)
-    best = groups[0] if len(groups) == 1 else max(groups, key=lambda group: group.rank)
-    conflicts = sorted(
-        [_split(uid, best, c) if _same(best, c) else _lost(uid, best, c) for c in losers]
-        + [_lost(uid, best, c) for group in groups if group is not best for c in group.shards],
-        key=lambda conflict: (conflict.shard, conflict.worker, conflict.rule),
-    )
+    best, conflicts = groups[0], list[Conflict]()
+    if losers or len(groups) > 1:
+        best = max(groups, key=lambda group: group.rank)
+        conflicts = sorted(
+            [_split(uid, best, c) if _same(best, c) else _lost(uid, best, c) for c in losers]
+            + [_lost(uid, best, c) for group in groups if group is not best for c in group.shards],
+            key=lambda conflict: (conflict.shard, conflict.worker, conflict.rule),
+        )
     state, decision, coordination = best.state, best.decision, None
     why = _why(best, claims)
     if members := best.members:
@@ -135,7 +155,7 @@ def judge(uid: str, candidates: Iterable[Candidate], outcome: Outcome | None = N
         best.shards,
         state=state,
         decision=decision,
-        reason=why or decision.reason,
+        reason=why or _and(decision.reason, _contradiction(best.shards)),
         conflicts=tuple(conflicts),
         coordination=coordination,
     )
@@ -225,6 +245,29 @@ def _why(group: _Group, claims: list[Candidate]) -> str:
             return ""
 
 
+def _and(reason: str, more: str) -> str:
+    return f"{reason}; {more}" if reason and more else reason or more
+
+
+def _contradiction(shards: tuple[Candidate, ...]) -> str:
+    """What two shards of one launch say differently of what must be the same; else empty."""
+    if len(shards) == 1:
+        return ""
+    for name in ("version", "abilities", "name"):
+        known = [c for c in shards if getattr(c.claim, name)]
+        for other in known[1:]:
+            one, two = getattr(known[0].claim, name), getattr(other.claim, name)
+            if one != two:
+                first = f"shard {known[0].claim.shard} (worker {known[0].worker})"
+                second = f"shard {other.claim.shard} (worker {other.worker})"
+                return f"{first} says {name} {_said(one)}, {second} {_said(two)}"
+    return ""
+
+
+def _said(value: Any) -> str:
+    return repr(value if isinstance(value, str) else ", ".join(value))
+
+
 def _unaccepted(uid: str, claims: list[Candidate]) -> ReplicaView:
     best = max(claims, key=lambda c: (c.decision.verdict, c.claim.launch))
     held = best.decision.verdict is Verdict.HOLD
@@ -232,6 +275,13 @@ def _unaccepted(uid: str, claims: list[Candidate]) -> ReplicaView:
     shown = [c for c in claims if c.claim.launch == best.claim.launch]
     return _view(
         uid, tuple(shown), state=state, decision=best.decision, reason=best.decision.reason
+    )
+
+
+def _shard_view(of: Candidate) -> ShardView:
+    claim = of.claim
+    return ShardView(
+        claim.shard, of.worker, of.incarnation, of.address, _TEXT[claim.state], of.suspect
     )
 
 
@@ -260,17 +310,12 @@ def _view(
     return ReplicaView(
         uid=uid,
         model=first.model,
-        index=parse_uid(uid)[1],
+        index=int(uid.rpartition("-rep")[2]),  # it was admitted, so it has one
         kind=first.kind,
         n_worker=first.n_worker,
         launch=first.launch,
         state=state,
-        shards=tuple(
-            ShardView(
-                c.claim.shard, c.worker, c.incarnation, c.address, c.claim.state.value, c.suspect
-            )
-            for c in shards
-        ),
+        shards=tuple(map(_shard_view, shards)),
         verdict=decision.verdict,
         reason=reason,
         plugin=decision.plugin,

@@ -99,13 +99,15 @@ class Liveness:
             _, order, record = heapq.heappop(self._heap)
             if self._valid.get(record.worker) != order:
                 continue
-            silent = now - record.last_heard
-            if silent >= self.lost_after:
+            # Compared as they are put on the heap: what is put back is not due again at once.
+            silent_from = record.last_heard + self.timeout
+            lost_from = record.last_heard + self.lost_after
+            if lost_from <= now:
                 overdue.append(record)
-            elif silent >= self.timeout:
-                self._push(record.last_heard + self.lost_after, record)
+            elif silent_from <= now:
+                self._push(lost_from, record)
             else:
-                self._push(record.last_heard + self.timeout, record)
+                self._push(silent_from, record)
                 continue
             if record.state is WorkerState.ALIVE:
                 suspects.append(record)

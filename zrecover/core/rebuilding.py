@@ -35,10 +35,15 @@ class Rebuilding:
 
     def done(
         self, ticket: int, decision: Decision | None, state: Mapping[str, Any] | None
-    ) -> list[str]:
-        """The plugins have answered; the uid, if its judgement has changed."""
+    ) -> list[tuple[str, bool]]:
+        """The plugins have answered; the uid, if its judgement has changed.
+
+        With it, whether its workers were told of a lesser verdict on the group before.
+        """
         for uid, (asked, members) in self._asked.items():
             if asked == ticket:
                 del self._asked[uid]
-                return self._registry.rebuilt(uid, Outcome(members, decision, state))
+                again = self._registry.lowered(uid)
+                changed = self._registry.rebuilt(uid, Outcome(members, decision, state))
+                return [(uid, again) for uid in changed]
         return []

@@ -14,13 +14,22 @@ class Recovery:
     """One recovery, from the granted epoch on. Times are monotonic seconds.
 
     Whom to expect, strongest source first: the journal, the roster that workers keep, a
-    number of workers, nothing but the window.
+    number of workers, nothing but the window. `grace` is for how long after the window plugins
+    may still be asked about complete groups.
     """
 
-    def __init__(self, window: float, expect_workers: int | None, least: float = 0.25) -> None:
+    def __init__(
+        self,
+        window: float,
+        expect_workers: int | None,
+        grace: float = 0.0,
+        *,
+        least: float = 0.25,
+    ) -> None:
         self.expect_workers = expect_workers
         self.confidence: Confidence | None = None
-        self._window, self._least = window, least
+        self._window, self._least, self._grace = window, least, grace
+        self._late = False
         self._began = 0.0
         self._ended: float | None = None
         self._seen: dict[str, None] = {}
@@ -32,12 +41,12 @@ class Recovery:
 
     @property
     def next_deadline(self) -> float | None:
-        """When the window closes, or the least time is over; None once it is complete."""
+        """When the window closes (or the grace after it), or the least time is over."""
         if self.confidence is not None:
             return None
         if self._source is not None and not self.missing and self._waits:
             return self._began + self._least
-        return self._began + self._window
+        return self._began + self._window + (self._grace if self._late else 0.0)
 
     @property
     def seen(self) -> int:
@@ -56,7 +65,7 @@ class Recovery:
 
     def begin(self, now: float) -> None:
         """A reign begins: nobody is back yet."""
-        self._began, self._ended, self.confidence = now, None, None
+        self._began, self._ended, self.confidence, self._late = now, None, None, False
         self._seen.clear()
         self._expected.clear()
         self._left.clear()
@@ -94,22 +103,27 @@ class Recovery:
         return {worker: None for worker in workers if worker not in self._left}
 
     def check(self, now: float, *, undecided: bool = False) -> bool:
-        """End the recovery if the evidence is there; True the moment it ends."""
+        """End the recovery if the evidence is there; True the moment it ends.
+
+        `undecided`: plugins are being asked about some group. Who would end it now would tell
+        clients that the group is not there.
+        """
         if self.confidence is not None:
             return False
         self._waits = now < self._began + self._least
-        if now >= self._began + self._window:
-            self.confidence = Confidence.WINDOW
-        elif undecided:
+        self._late = undecided and now >= self._began + self._window
+        if undecided and now < self._began + self._window + self._grace:
             return False
-        elif self._source is not None:
+        counted = self.expect_workers is not None and self.seen >= self.expect_workers
+        if undecided:  # for too long: what is not known yet is not waited for
+            self.confidence = Confidence.WINDOW
+        elif self._source is not None and not self.missing and (counted or not self._waits):
             # A second source that agrees makes waiting for an even newer roster needless.
-            counted = self.expect_workers is not None and self.seen >= self.expect_workers
-            if self.missing or (self._waits and not counted):
-                return False
             self.confidence = self._source
-        elif self.expect_workers is not None and len(self._seen) >= self.expect_workers:
+        elif self._source is None and counted:
             self.confidence = Confidence.COUNT
+        elif now >= self._began + self._window:
+            self.confidence = Confidence.WINDOW
         else:
             return False
         self._ended = now

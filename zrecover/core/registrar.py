@@ -19,7 +19,7 @@ from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.registry import Registry, WorkerRecord
 from zrecover.core.tally import SupervisorTally
-from zrecover.core.welcome import Pace, acknowledge, judged, verdicts_on, welcome
+from zrecover.core.welcome import Pace, acknowledge, group_judged, judged, verdicts_on, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
 from zrecover.model import Decision, Verdict, WorkerState
@@ -77,7 +77,7 @@ class Registrar:
         """Workers that are gone; the supervisor takes them."""
         self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
         self._registry, self._liveness, self._evidence = registry, liveness, evidence
-        self._intake = Intake(_PATIENCE, limits)
+        self.intake = Intake(_PATIENCE, limits)
         self._pending: dict[str, _Replay | _Change] = {}
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
@@ -91,7 +91,7 @@ class Registrar:
     @property
     def next_deadline(self) -> float | None:
         """When a half-finished registration is dropped."""
-        return self._intake.next_deadline
+        return self.intake.next_deadline
 
     @property
     def scale(self) -> float:
@@ -123,7 +123,7 @@ class Registrar:
         self._pending.clear()
         self._tickets.clear()
         self._peers.clear()
-        self._intake = Intake(_PATIENCE, self._limits)
+        self.intake = Intake(_PATIENCE, self._limits)
 
     # --- registration ---
 
@@ -143,11 +143,11 @@ class Registrar:
         if record is None and len(self._registry.workers) >= self._limits.workers:
             self.reject(peer, "full", f"{self._limits.workers} workers are registered", out)
             return
-        if part.part == 0 and self._intake.full:
+        if part.part == 0 and self.intake.full:
             out.append(Reply(peer, m.Busy(self.epoch, self._boot, 1.0)))
             return
         try:
-            raws = self._intake.take(peer, part, now)
+            raws = self.intake.take(peer, part, now)
         except BadMessage as error:
             self.reject(peer, "claims", str(error), out)
             return
@@ -270,6 +270,9 @@ class Registrar:
         self._liveness.watch(record)
         self.returned.append(head.worker)
         out += welcome(record, head, self.pace, self._limits)
+        for uid in dict.fromkeys(key.uid for key in record.claims):
+            if self._registry.lowered(uid):
+                out += group_judged(self._registry, uid, self.pace, self._limits)
         if not again:
             self.tally.accepted += 1
             count, refused = len(record.claims), len(record.refused)
@@ -347,7 +350,7 @@ class Registrar:
 
     def goodbye(self, peer: Hashable, bye: m.Goodbye, now: float, out: list[Effect]) -> None:
         """A worker stops on purpose: it is gone from the view at once."""
-        self._intake.forget(peer)
+        self.intake.forget(peer)
         pending = self._pending.get(bye.worker or "")
         if pending is not None and pending.peer == peer:
             self._forget_pending(bye.worker or "")
@@ -381,13 +384,9 @@ class Registrar:
 
     def peer_gone(self, peer: Hashable) -> WorkerRecord | None:
         """A peer cannot be reached; the record of the worker that it was, if any."""
-        self._intake.forget(peer)
+        self.intake.forget(peer)
         session = self._peers.pop(peer, None)
         return None if session is None else self._registry.sessions.get(session)
-
-    def expire(self, now: float) -> None:
-        """Drop registrations that stopped half way."""
-        self._intake.expire(now)
 
     def peers(self) -> list[Hashable]:
         """All registered workers' peers."""

@@ -164,6 +164,11 @@ class Registry:
         self._outcomes[uid] = outcome
         return self._judge((uid,))
 
+    def lowered(self, uid: str) -> bool:
+        """True where plugins said less of the group than of its claims, last time."""
+        outcome = self._outcomes.get(uid)
+        return outcome is not None and outcome.decision is not None
+
     def clear(self) -> list[str]:
         """Forget everybody; all uids that were known."""
         self.revision += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from zrecover.config import LIMITS, Limits
 from zrecover.core.table import Table
 from zrecover.ids import RouteVersion
 from zrecover.wire.messages import RouteChange, RouteRow, RouteTable
@@ -60,7 +61,8 @@ _WORKER_SAYS_NO = frozenset({"LOADING", "STOPPING"})
 class RouteBook:
     """The routes by model. Single-threaded; rows are immutable and may be kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self.state = ROUTES_TABLE.initial
         self.version: RouteVersion | None = None
         """Version of the table that `change` continues; None if there is none."""
@@ -99,6 +101,9 @@ class RouteBook:
             return False
         self._next_part += 1
         self._partial += part.rows
+        if len(self._partial) > self._limits.rows:  # no supervisor knows so many
+            self._partial, self._partial_version = [], None
+            return False
         if not part.last:
             return False
         rows, self._partial, self._partial_version = self._partial, [], None

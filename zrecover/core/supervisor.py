@@ -50,7 +50,7 @@ from zrecover.core.reign import Candidacy, Reign
 from zrecover.core.steward import Steward
 from zrecover.core.table import Table
 from zrecover.core.view import SupervisorState, View
-from zrecover.core.welcome import group_judged
+from zrecover.core.welcome import group_decided
 from zrecover.model import WorkerState
 from zrecover.wire import messages as m
 
@@ -125,7 +125,7 @@ class SupervisorCore:
         self.registry = Registry(intent)
         self.evidence = Evidence()
         self.reign = Reign(discovery, candidacy, timing, rng)
-        self.recovery = Recovery(timing.recovery_window, expect_workers)
+        self.recovery = Recovery(timing.recovery_window, expect_workers, timing.hook)
         self.rebuilding = Rebuilding(self.registry)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
@@ -188,9 +188,9 @@ class SupervisorCore:
             case Decided(ticket, decisions):
                 self.registrar.decided(ticket, decisions, now, out)
             case Rebuilt(ticket, decision, state):
-                for uid in self.rebuilding.done(ticket, decision, state):
+                for uid, again in self.rebuilding.done(ticket, decision, state):
                     self.registrar.touched.append(uid)
-                    out += group_judged(self.registry, uid, self.registrar.pace, self._limits)
+                    out += group_decided(self.registry, uid, again, self.registrar.pace)
             case Remembered(ticket, done):
                 out += self.steward.deleting.remembered(ticket, done)
             case Recalled(memory):
@@ -320,7 +320,7 @@ class SupervisorCore:
     # --- time ---
 
     def _run(self, now: float, out: list[Effect]) -> None:
-        self.registrar.expire(now)
+        self.registrar.intake.expire(now)
         self._expire(now, out)
         out += self.rebuilding.wanted()
         self.keeping.run()

@@ -136,7 +136,8 @@ class ReplicaView:
     shards: tuple[ShardView, ...]
     verdict: Verdict
     reason: str
-    """Why it is not routed, or not restored in full; empty if it is."""
+    """Why it is not routed, or not restored in full, or what its shards contradict each other in;
+    empty if all is well."""
     plugin: str
     created_ts: int
     version: str | None = None

@@ -6,15 +6,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zrecover.config import LIMITS, Limits
-from zrecover.core.effects import Reply
+from zrecover.core.effects import Effect, Emit, Reply
+from zrecover.core.events import ClaimRefused
 from zrecover.core.registry import Registry, WorkerRecord
+from zrecover.core.view import ReplicaStatus
 from zrecover.model import Decision, Verdict
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED, agree
 
-__all__ = ["group_judged", "Pace", "acknowledge", "judged", "verdicts_on", "welcome"]
+__all__ = [
+    "Pace",
+    "acknowledge",
+    "group_decided",
+    "group_judged",
+    "judged",
+    "verdicts_on",
+    "welcome",
+]
 
 _ROWS = 50  # each of them 1,000 characters at most: they fit a frame in any script
+_DECIDED = (ReplicaStatus.READY, ReplicaStatus.REFUSED, ReplicaStatus.HELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +90,34 @@ def judged(
     return _verdicts(record, rows, pace)
 
 
-def group_judged(registry: Registry, uid: str, pace: Pace, limits: Limits = LIMITS) -> list[Reply]:
-    """After a group was rebuilt, or refused: the verdict on it, for each of its workers."""
+def group_judged(
+    registry: Registry, uid: str, pace: Pace, limits: Limits = LIMITS, *, again: bool = False
+) -> list[Effect]:
+    """After a group was rebuilt, or refused: the verdict on it, for each of its workers.
+
+    With `again` they were told less of it before, and are told FULL, too.
+    """
     replica = registry.replicas.get(uid)
-    if replica is None or replica.verdict is Verdict.FULL:
+    if replica is None or replica.state not in _DECIDED:
         return []
-    decision = Decision(replica.verdict, replica.reason, replica.plugin)
-    out: list[Reply] = []
+    if replica.verdict is Verdict.FULL and not again:
+        return []
+    full = replica.verdict is Verdict.FULL
+    decision = Decision(replica.verdict, "" if full else replica.reason, replica.plugin)
+    out: list[Effect] = []
     for shard in replica.shards:
         record = registry.workers[shard.worker]
         out += _verdicts(record, [_row(m.Key(uid, shard.shard), decision, limits)], pace)
+    return out
+
+
+def group_decided(registry: Registry, uid: str, again: bool, pace: Pace) -> list[Effect]:
+    """The plugins have spoken on a group: its workers are told, and of a refusal all others."""
+    out = group_judged(registry, uid, pace, again=again)
+    replica = registry.replicas[uid]
+    if replica.verdict < Verdict.ROUTES:
+        workers = dict.fromkeys(shard.worker for shard in replica.shards)
+        out += [Emit(ClaimRefused(worker, uid, replica.reason)) for worker in workers]
     return out
 
 

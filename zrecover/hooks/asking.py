@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, Final
 
 from zrecover.hooks.answers import Offered, checked, checked_state, legible, packed, raised
@@ -18,7 +19,7 @@ from zrecover.hooks.deadlines import Batch, Hung, Renew
 from zrecover.hooks.records import Claim, Decision, Group, Rebuilt, Replica, Verdict
 from zrecover.hooks.registry import Plugins
 
-__all__ = ["Asker", "Offered"]
+__all__ = ["Asker", "DirectAsker", "Offered"]
 
 _ALONE: Final = 5.0
 """For how many deadlines a plugin that hung is not asked again."""
@@ -28,6 +29,9 @@ _MOST_HANGING: Final = 4
 
 class Asker:
     """Asks the plugins of one participant, `deadline` seconds each. Thread-safe."""
+
+    passing: tuple[type[BaseException], ...] = ()
+    """What is not the plugin's fault, wherever it is raised."""
 
     def __init__(self, plugins: Plugins, deadline: float) -> None:
         self.plugins, self.deadline = plugins, deadline
@@ -83,6 +87,18 @@ class Asker:
             self._hanging[plugin] -= 1
 
 
+class DirectAsker(Asker):
+    """Asks in the caller's own thread, and waits: for virtual time, which has no deadlines."""
+
+    passing = (KeyboardInterrupt,)
+
+    def __init__(self, plugins: Plugins) -> None:
+        super().__init__(plugins, inf)
+
+    def _answers(self, runs: list[_Run]) -> list[Any]:
+        return [run(lambda: True) for run in runs]
+
+
 class _Run:
     """One question about one replica, as a step of a batch; remembers whom it asks."""
 
@@ -99,6 +115,8 @@ class _Run:
             return self._ask(self)
         except _NotAsked as error:
             return Decision(Verdict.REFUSE, str(error), self.plugin)
+        except self._asker.passing:
+            raise
         except BaseException as error:  # such as a plugin's sys.exit
             return Decision(Verdict.REFUSE, raised(self._hook, error), self.plugin)
 

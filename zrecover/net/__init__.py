@@ -12,7 +12,7 @@ from zrecover.net.context import NetContext
 from zrecover.net.dealer import Dealer, Link, LinkEvent
 from zrecover.net.names import Resolved, resolve, resolve_blocking
 from zrecover.net.options import Role
-from zrecover.net.poller import EpollPoller, Poller
+from zrecover.net.poller import EpollPoller, Poller, QuickPoller, quick_poller
 from zrecover.net.req import Answer, Failed, ReqTry
 from zrecover.net.router import NetEvent, NetEventKind, Router
 from zrecover.net.traffic import Inbound, Overlong, Peer, Sent
@@ -33,6 +33,7 @@ __all__ = [
     "Overlong",
     "Peer",
     "Poller",
+    "QuickPoller",
     "ReqTry",
     "Resolved",
     "Role",
@@ -40,6 +41,7 @@ __all__ = [
     "Sent",
     "Waker",
     "attach",
+    "quick_poller",
     "resolve",
     "resolve_blocking",
 ]

@@ -2,8 +2,9 @@
 
 Such a descriptor is edge-triggered: it tells that something changed, and any send, receive or
 look at the state may swallow that. So after each burst and after each send the state is looked
-at, and a slow tick looks in any case: an edge that is lost all the same costs a tick, not a hang.
-Bursts are bounded and re-armed with `call_soon`, so that a flood does not hold the loop.
+at, once for all of them in one turn of the loop, and a slow tick looks in any case: an edge that
+is lost all the same costs a tick, not a hang. Bursts are bounded, and the next one comes with the
+next turn, so that a flood does not hold the loop.
 
 What may not come in: receiving. `on_ready` does that, in bounded bursts.
 """
@@ -26,7 +27,7 @@ SAFETY_TICK_S: Final = 0.25
 class Attachment:
     """A socket's place in a loop; all in the loop's thread, which owns the socket."""
 
-    __slots__ = ("_fds", "_loop", "_on_ready", "_scheduled", "_socket", "_tick")
+    __slots__ = ("_fds", "_loop", "_on_ready", "_scheduled", "_socket", "_tick", "again")
 
     def __init__(
         self,
@@ -34,15 +35,16 @@ class Attachment:
         socket: OwnedSocket,
         on_ready: Callable[[], bool],
     ) -> None:
+        self.again = False
+        """For `on_ready`: its last burst was followed by more, or nobody has looked since."""
         self._loop = loop
         self._socket = socket
         self._on_ready = on_ready
-        self._scheduled: asyncio.Handle | None = None
         self._fds = socket.fds
-        for fd in self._fds:
-            loop.add_reader(fd, self._run)
+        loop.add_reader(self._fds[0], self._edge)
+        loop.add_reader(self._fds[1], self._noticed)
         self._tick: asyncio.TimerHandle | None = loop.call_later(SAFETY_TICK_S, self._safety)
-        self._schedule()
+        self._scheduled: asyncio.Handle | None = loop.call_soon(self._begin)
 
     @property
     def attached(self) -> bool:
@@ -51,8 +53,8 @@ class Attachment:
 
     def kick(self) -> None:
         """Call this after sends: if they swallowed an edge, `on_ready` is called soon."""
-        if self._scheduled is None and self._tick is not None and self._pending():
-            self._schedule()
+        if self._scheduled is None and self._tick is not None:
+            self._scheduled = self._loop.call_soon(self._look)
 
     def detach(self) -> None:
         """Leave the loop; before the socket is closed. A second call does nothing."""
@@ -67,14 +69,31 @@ class Attachment:
             for fd in self._fds:
                 self._loop.remove_reader(fd)
 
-    def _schedule(self) -> None:
-        self._scheduled = self._loop.call_soon(self._run)
+    def _begin(self) -> None:
+        self._scheduled = None
+        self._run()
+
+    def _noticed(self) -> None:
+        """The monitor has something to say, which `on_ready` may come to later."""
+        self._socket.noticed()
+        self._edge()
+
+    def _edge(self) -> None:
+        """Something has changed."""
+        self.again = self._scheduled is not None
+        self._run()
+
+    def _look(self) -> None:
+        """After a burst, or sends: is anything there?"""
+        self._scheduled = None
+        if self._socket.closed:
+            self.detach()
+        elif self._pending():
+            self.again = True
+            self._run()
 
     def _run(self) -> None:
-        """One burst; again soon if there is more."""
-        if self._scheduled is not None:
-            self._scheduled.cancel()
-            self._scheduled = None
+        """One burst, and a look soon."""
         if self._tick is None:
             return
         more = True
@@ -82,11 +101,11 @@ class Attachment:
             more = self._on_ready()
         finally:
             # Also after an exception, which the loop reports: what is there is not forgotten.
-            if self.attached and self._scheduled is None:
+            if self._scheduled is None and self._tick is not None:
                 if self._socket.closed:
                     self.detach()
                 elif more or self._pending():
-                    self._schedule()
+                    self._scheduled = self._loop.call_soon(self._look)
 
     def _safety(self) -> None:
         if self._tick is None:
@@ -95,7 +114,7 @@ class Attachment:
             self.detach()
             return
         self._tick = self._loop.call_later(SAFETY_TICK_S, self._safety)
-        self._run()
+        self._edge()
 
     def _pending(self) -> bool:
         try:

@@ -26,6 +26,7 @@ from zrecover.net.traffic import Overlong, Sent
 __all__ = ["Dealer", "Link", "LinkEvent"]
 
 _EVENTS_PER_CALL: Final = 100
+_OK: Final = Sent.OK
 
 
 class Link(enum.Enum):
@@ -45,6 +46,9 @@ class LinkEvent(NamedTuple):
 
     state: Link
     reason: str = ""
+
+
+_UP: Final = Link.UP
 
 
 class Dealer(OwnedSocket):
@@ -127,7 +131,7 @@ class Dealer(OwnedSocket):
         """
         if get_ident() != self._owner:
             raise self._misuse()
-        if self._state is not Link.UP:
+        if self._state is not _UP:
             return Sent.GONE if self._state is Link.DOWN else Sent.FULL
         if not frames:
             raise ValueError("a message has one frame at least")
@@ -137,7 +141,7 @@ class Dealer(OwnedSocket):
             return Sent.FULL
         except zmq.ZMQError as error:
             raise self._broken(error) from None
-        return Sent.OK
+        return _OK
 
     def recv(self, limit: int) -> list[tuple[bytes, ...] | Overlong]:
         """What has come in, `limit` messages at most, without blocking; also after DOWN.

@@ -133,15 +133,16 @@ class FrameWriter:
                 frames = tuple(map(_as_bytes, frames))
                 break
         send = self._send
-        last = len(frames) - 1
-        for number in range(last):
-            try:
-                send(frames[number], _MORE)
-            except zmq.Again:
-                if number:
-                    self._get_over(frames[number + 1 :])
-                raise
-        send(frames[last], _NOBLOCK)
+        number = 0
+        try:
+            for frame in frames[:-1]:
+                send(frame, _MORE)
+                number += 1
+        except zmq.Again:
+            if number:
+                self._get_over(frames[number + 1 :])
+            raise
+        send(frames[-1], _NOBLOCK)
 
     def _get_over(self, frames: Sequence[bytes]) -> None:
         """The peer went in the middle: libzmq throws away what is left, once it was handed over."""

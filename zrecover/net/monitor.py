@@ -22,6 +22,8 @@ __all__ = ["Connecting", "Monitor", "Observed", "handshake_reason"]
 _NAMES = itertools.count(1)
 _EVENTS: Final = int(zmq.EVENTS)
 _POLLIN: Final = int(zmq.POLLIN)
+_NOBLOCK: Final = int(zmq.NOBLOCK)
+_RCVMORE: Final = int(zmq.RCVMORE)
 _HEADER: Final = struct.Struct("=HI")
 
 HANDSHAKE_FAILED: Final = (
@@ -50,11 +52,12 @@ class Observed(NamedTuple):
 class Monitor:
     """The PAIR socket that a socket reports to; in the same thread as the socket it watches.
 
-    `more` is True where the last `drain` stopped at its limit. Raises zmq.ZMQError from the
-    constructor and from `drain`, which stays inside `zrecover.net`.
+    `more` is True where the last `drain` stopped at its limit, or the descriptor has told of
+    something since. Raises zmq.ZMQError from the constructor and from `drain`, which stays inside
+    `zrecover.net`.
     """
 
-    __slots__ = ("_get", "_watched", "more", "socket")
+    __slots__ = ("_get", "_recv", "_watched", "more", "socket")
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], watched: zmq.Socket[bytes], events: int
@@ -63,6 +66,7 @@ class Monitor:
         self._watched = watched
         self.more = False
         self.socket: zmq.Socket[bytes] = context.socket(zmq.PAIR)
+        self._recv = super(zmq.Socket, self.socket).recv
         self._get = super(zmq.Socket, self.socket).get
         try:
             self.socket.setsockopt(zmq.LINGER, 0)
@@ -80,18 +84,17 @@ class Monitor:
         """All events that have come in, `limit` at most, without blocking."""
         seen: list[Observed] = []
         self.more = False
-        # Usually there are none, and asking is cheaper than an exception.
-        if not int(self._get(_EVENTS)) & _POLLIN:
-            return seen
-        recv = self.socket.recv_multipart
-        while len(seen) < limit:
-            try:
-                frames = recv(zmq.NOBLOCK)
-            except zmq.Again:
-                return seen
-            if len(frames[0]) == _HEADER.size:
-                seen.append(Observed(*_HEADER.unpack(frames[0])))
-        self.more = True
+        recv, get = self._recv, self._get
+        # Asking whether there is one more is cheaper than the exception that there is none.
+        while int(get(_EVENTS)) & _POLLIN:
+            if len(seen) >= limit:
+                self.more = True
+                break
+            frame = recv(_NOBLOCK)
+            while get(_RCVMORE):  # the endpoint, which we know
+                recv(_NOBLOCK)
+            if len(frame) == _HEADER.size:
+                seen.append(Observed(*_HEADER.unpack(frame)))
         return seen
 
     def close(self) -> None:

@@ -147,8 +147,20 @@ def socket_type(role: Role) -> int:
 
 def apply(socket: zmq.Socket[bytes], role: Role, limits: Limits, timing: Timing) -> None:
     """Set all options of `role`. Raises zmq.ZMQError, which stays inside `zrecover.net`."""
-    for option in options_for(role, limits, timing):
-        socket.setsockopt(getattr(zmq, option.name), option.value)
+    put = super(
+        zmq.Socket, socket
+    ).set  # beneath pyzmq's conveniences: a cluster may return at once
+    for name, value in _numbers(role, limits, timing):
+        put(name, value)
+
+
+@functools.lru_cache(maxsize=64)
+def _numbers(role: Role, limits: Limits, timing: Timing) -> tuple[tuple[int, int], ...]:
+    """The options of a role as libzmq knows them."""
+    return tuple(
+        (int(getattr(zmq, option.name)), option.value)
+        for option in options_for(role, limits, timing)
+    )
 
 
 @functools.cache

@@ -29,6 +29,7 @@ __all__ = ["BURST_BYTES", "NetEvent", "NetEventKind", "Router"]
 BURST_BYTES: Final = 16 * 1024 * 1024
 """A burst ends when it has received this much, whatever number of messages it may have."""
 _EVENTS_PER_CALL: Final = 1000
+_OK: Final = Sent.OK
 _IN_USE_RETRY_S: Final = 0.3
 _IN_USE_PAUSE_S: Final = 0.005
 
@@ -137,16 +138,16 @@ class Router(OwnedSocket):
             raise self._misuse()
         if not frames:
             raise ValueError("a message has one frame at least")
-        head = (peer.id, b"") if peer.delimited else (peer.id,)
+        id, delimited = peer
         try:
-            self._writer.send((*head, *frames))
+            self._writer.send((id, b"", *frames) if delimited else (id, *frames))
         except zmq.Again:
             return Sent.FULL
         except zmq.ZMQError as error:
             if error.errno == zmq.EHOSTUNREACH:
                 return Sent.GONE
             raise self._broken(error) from None
-        return Sent.OK
+        return _OK
 
     def events(self) -> list[NetEvent]:
         """What happened to connections since the last call: one entry a kind, counted."""

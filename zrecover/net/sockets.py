@@ -25,6 +25,7 @@ from zrecover.net.monitor import Monitor
 __all__ = ["OwnedSocket", "needs_ipv6"]
 
 _EVENTS: Final = int(zmq.EVENTS)
+_FD: Final = int(zmq.FD)
 _POLLIN: Final = int(zmq.POLLIN)
 _TIMING: Final = Timing()
 _CLOSED: Final = 0
@@ -107,6 +108,10 @@ class OwnedSocket:
         except zmq.ZMQError as error:
             raise self._broken(error) from None
 
+    def noticed(self) -> None:
+        """The descriptor of the monitor told of something: it is pending until it is drained."""
+        self._monitor.more = True
+
     def adopt(self) -> None:
         """Make the calling thread the owner; the former one must not use it any more."""
         if self._owner in (_CLOSED, _FORKED):
@@ -164,4 +169,4 @@ def needs_ipv6(endpoint: Endpoint) -> bool:
 
 
 def _fd(socket: zmq.Socket[bytes]) -> int:
-    return int(socket.getsockopt(zmq.FD))
+    return int(super(zmq.Socket, socket).get(_FD))

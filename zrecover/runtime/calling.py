@@ -36,6 +36,7 @@ from zrecover.wire.payload import pack, unpack
 
 __all__ = ["CallPool"]
 
+_OK: Final = Sent.OK
 _LONGEST_S: Final = 1e8
 _FAREWELL_S: Final = 0.1
 """How long the last cancellations have to leave when the client closes."""
@@ -120,7 +121,7 @@ class CallPool:
         that is none, LifecycleError once closed.
         """
         loop = self._begin()
-        if not 0 < deadline < math.inf:
+        if not isinstance(deadline, int | float) or not 0 < deadline < math.inf:
             raise ConfigError(f"deadline must be a number of seconds above 0, not {deadline!r}")
         body = pack(payload)
         now = loop.time()
@@ -135,14 +136,15 @@ class CallPool:
             deadline=now + min(deadline, _LONGEST_S),
             idempotent=idempotent,
             replica=replica,
+            is_up=self._lanes.is_up,
         )
         call = _Pending(core, body, loop.create_future())
         self._calls[call] = None
         try:
-            self._follow(call, core.look(now))
+            self._follow(call, core.look(now), now)
             return unpack(await call.future)
         except asyncio.CancelledError:
-            self._follow(call, core.cancel())
+            self._follow(call, core.cancel(), loop.time())
             raise
         finally:
             self._calls.pop(call, None)
@@ -155,7 +157,7 @@ class CallPool:
         now = self._loop.time()
         for call in list(self._calls):
             if call.core.state is not CallState.WRITTEN:
-                self._follow(call, call.core.look(now))
+                self._follow(call, call.core.look(now), now)
         self._lanes.prune()
 
     def close(self) -> None:
@@ -165,8 +167,9 @@ class CallPool:
         self._closed = True
         if self._loop is None:
             return
+        now = self._loop.time()
         for call in list(self._calls):
-            self._follow(call, call.core.cancel())
+            self._follow(call, call.core.cancel(), now)
         self._lanes.close(_FAREWELL_S)
         self._wheel.close()
 
@@ -181,34 +184,31 @@ class CallPool:
             self._wheel = Wheel(loop, self._due)
             self._lanes = Lanes(loop, self._make, self._source, self._timing, self._idle_s)
         elif self._loop is not loop:
+            self._context.check()  # a forked child has a loop of its own, too
             raise LifecycleError("the client belongs to another event loop; open one in this")
         return loop
 
     # --- what a call wants done ---
 
-    def _follow(self, call: _Pending, effects: list[CallEffect]) -> None:
+    def _follow(self, call: _Pending, effects: list[CallEffect], now: float) -> None:
         """Do what the call wants, in order, and set its next deadline."""
         core = call.core
-        while effects:
-            more: list[CallEffect] = []
-            for effect in effects:
-                if isinstance(effect, Open):
-                    more += self._open(call, effect)
-                elif isinstance(effect, Write):
-                    more += self._write(call, effect)
-                elif isinstance(effect, Finish):
-                    _finish(call.future, effect)
-                else:
-                    self._take_back(effect)
-            effects = more
+        for effect in effects:  # what follows from one comes after the others
+            if isinstance(effect, Write):
+                effects += self._write(call, effect, now)
+            elif isinstance(effect, Finish):
+                _finish(call.future, effect)
+            elif isinstance(effect, Open):
+                effects += self._open(call, effect, now)
+            else:
+                self._take_back(effect)
         if core.wake_at != call.wake_at and core.state is not CallState.DONE:
             self._wheel.drop(call, call.slot)
             call.wake_at = core.wake_at
             call.slot = self._wheel.add(call, call.wake_at)
 
-    def _open(self, call: _Pending, effect: Open) -> list[CallEffect]:
+    def _open(self, call: _Pending, effect: Open, now: float) -> list[CallEffect]:
         id, target = effect
-        now = self._now()
         lane = self._lanes.open(target.address, call.core.model, now)
         if isinstance(lane, str):
             return call.core.down(id, lane, now)
@@ -217,7 +217,7 @@ class CallPool:
         lane.unwritten[id] = call
         return []
 
-    def _write(self, call: _Pending, effect: Write) -> list[CallEffect]:
+    def _write(self, call: _Pending, effect: Write, now: float) -> list[CallEffect]:
         id, target, remaining = effect
         header = m.Call(
             id,
@@ -230,10 +230,12 @@ class CallPool:
         )
         lane = self._lanes.get(target.address)
         sent = Sent.GONE if lane is None else lane.link.send((encode(header), call.body))
-        if lane is None or sent is not Sent.OK:
+        if lane is None or sent is not _OK:
             reason = "it does not read" if sent is Sent.FULL else "its connection is gone"
-            return call.core.unsent(id, reason, self._now())
+            return call.core.unsent(id, reason, now)
         lane.written[id] = call
+        lane.models.add(call.core.model)
+        lane.used = now
         return []
 
     def _take_back(self, effect: Leave | Withdraw) -> None:
@@ -254,7 +256,7 @@ class CallPool:
         now = self._now()
         waiting, lane.unwritten = lane.unwritten, {}
         for id, call in waiting.items():
-            self._follow(call, call.core.up(id, now))
+            self._follow(call, call.core.up(id, now), now)
 
     def link_down(self, link: DataLink, reason: str) -> None:
         """What the link had moves on, and its worker is tried last for a while."""
@@ -268,7 +270,7 @@ class CallPool:
             if target is not None:
                 self._inhibit(target, now)
         for id, call in calls.items():
-            self._follow(call, call.core.down(id, reason, now))
+            self._follow(call, call.core.down(id, reason, now), now)
 
     def link_message(self, link: DataLink, frames: tuple[bytes, ...]) -> None:
         """One answer of a worker, or anything at all."""
@@ -284,16 +286,17 @@ class CallPool:
             return
         now = lane.used = self._now()
         if isinstance(header, m.Failure):
-            self._follow(call, call.core.failure(header, now))
+            self._follow(call, call.core.failure(header, now), now)
         elif len(frames) == 2:
-            self._follow(call, call.core.reply(header.id, frames[1]))
+            self._follow(call, call.core.reply(header.id, frames[1]), now)
         else:
             self.bad_messages += 1
             lane.written[header.id] = call
 
     def _due(self, call: _Pending) -> None:
         call.wake_at = -1.0
-        self._follow(call, call.core.tick(self._now()))
+        now = self._now()
+        self._follow(call, call.core.tick(now), now)
 
     def _inhibit(self, target: Target, now: float) -> None:
         self._balancer.inhibit(target.process, now + self._timing.inhibit, now)

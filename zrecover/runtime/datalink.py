@@ -52,8 +52,8 @@ class DataLink:
     """One try to reach `address`, and the connection that comes of it."""
 
     __slots__ = (
-        "_addresses", "_attachment", "_context", "_dealer", "_insecure", "_kicking", "_limit",
-        "_limits", "_loop", "_timing", "_user", "address", "closed", "up",
+        "_addresses", "_attachment", "_context", "_dealer", "_insecure", "_limits", "_loop",
+        "_timing", "_user", "address", "closed", "up",
     )  # fmt: skip
 
     def __init__(
@@ -75,8 +75,6 @@ class DataLink:
         self._dealer: Dealer | None = None
         self._attachment: Attachment | None = None
         self._addresses: list[Endpoint] = []
-        self._limit = 1
-        self._kicking = False
 
     def open(self) -> None:
         """Begin. Whatever comes of it is told later."""
@@ -99,10 +97,7 @@ class DataLink:
             sent = self._dealer.send(frames)
         except ZRecoverError:
             return Sent.GONE
-        # Once for all that is sent in one turn of the loop; not where we look again anyway.
-        if not self._kicking and self._limit == 1:
-            self._kicking = True
-            self._loop.call_soon(self._kick)
+        self._attachment.kick()
         return sent
 
     def close(self, linger_s: float = 0.0) -> None:
@@ -110,11 +105,6 @@ class DataLink:
         self.closed = True
         self.up = False
         self._release(linger_s)
-
-    def _kick(self) -> None:
-        self._kicking = False
-        if self._attachment is not None:
-            self._attachment.kick()
 
     def _hand_over(self, resolved: Resolved) -> None:
         """In the resolver's thread, or in ours."""
@@ -144,15 +134,13 @@ class DataLink:
             self._loop.call_soon(self._end, str(error))
 
     def _ready(self) -> bool:
-        dealer = self._dealer
-        if dealer is None:
+        dealer, attachment = self._dealer, self._attachment
+        if dealer is None or attachment is None:
             return False
         try:
             # The first message by itself: whoever waits for it goes on before we look for more.
-            if self._read(dealer, self._limit):
-                self._limit = _BURST
+            if self._read(dealer, _BURST if attachment.again else 1):
                 return True
-            self._limit = 1
             for event in dealer.poll_state():
                 if event.state is Link.UP:
                     self.up = True

@@ -8,66 +8,22 @@ from __future__ import annotations
 
 import contextlib
 
-import msgspec
-
 from zrecover.core.effects import Decide, Offer, Placed, Rebuild
 from zrecover.core.inputs import Decided, Offered, Rebuilt
-from zrecover.errors import BadMessage, InvalidReplica, LifecycleError, PayloadError
-from zrecover.hooks import Asker, Claim, Group, Member, Replica
-from zrecover.hooks.answers import legible, raised
-from zrecover.ids import parse_uid
+from zrecover.errors import LifecycleError
+from zrecover.hooks import Asker, Claim
+from zrecover.hooks.answers import raised
+from zrecover.hooks.claims import NO_METADATA, group_of, offered_claim, read_claim, replica_of
 from zrecover.model import Decision, Verdict
 from zrecover.runtime.handlers import HandlerPool
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.nodes import CoreNode
 from zrecover.wire import messages as m
-from zrecover.wire.codec import encode_claim
-from zrecover.wire.payload import unpack
 
-__all__ = ["Deciding", "offered_claim", "replica_of"]
+__all__ = ["Deciding"]
 
 _OURS = frozenset({"plain", "sharded"})
-_NO_METADATA = msgspec.Raw(b"\x80")
 _THREADS = 16
-
-
-def replica_of(claim: m.Claim) -> Replica:
-    """The replica that a claim describes. Raises InvalidReplica."""
-    model, index = parse_uid(claim.uid)
-    return Replica(
-        model,
-        index,
-        kind=claim.kind,
-        version=claim.version,
-        abilities=claim.abilities,
-        n_worker=claim.n_worker,
-        shard=claim.shard,
-        label=claim.label,
-        devices=claim.devices,
-        desired=claim.desired,
-        launch=claim.launch,
-        metadata=msgspec.msgpack.decode(claim.metadata),
-        name=claim.name,
-    )
-
-
-def offered_claim(claim: m.Claim, decision: Decision, captured: bytes) -> m.Claim:
-    """The claim as the worker's side offers it; REFUSE where that would not fit the wire."""
-    said = msgspec.structs.replace(
-        claim,
-        verdict=decision.verdict,
-        reason=legible(decision.reason),
-        plugin=legible(decision.plugin),
-        captured=captured,
-    )
-    try:
-        encode_claim(said)
-    except BadMessage as error:
-        reason = legible(f"with what the plugins said of it, it cannot travel: {error}")
-        return msgspec.structs.replace(
-            said, metadata=_NO_METADATA, verdict=Verdict.REFUSE, reason=reason, captured=b""
-        )
-    return said
 
 
 class Deciding:
@@ -110,7 +66,7 @@ class Deciding:
         out: list[Decision] = []
         for claim in claims:
             if claim.kind not in answers or not _surely_legible(claim):
-                record = _read(claim)
+                record = read_claim(claim)
                 if isinstance(record, Decision):
                     out.append(record)
                     continue
@@ -128,7 +84,7 @@ class Deciding:
     # --- in threads of the pool ---
 
     def _decide(self, ticket: int, claims: tuple[m.Claim, ...]) -> None:
-        read = [_read(claim) for claim in claims]
+        read = [read_claim(claim) for claim in claims]
         try:
             asked = self._asker.restores([each for each in read if isinstance(each, Claim)])
         except Exception as error:
@@ -149,15 +105,10 @@ class Deciding:
         self._back(Offered(ticket, said))
 
     def _rebuild(self, ticket: int, uid: str, placed: tuple[Placed, ...]) -> None:
-        members: list[Member] = []
-        for each in placed:
-            record = _read(each.claim)
-            if isinstance(record, Decision):
-                self._back(Rebuilt(ticket, record, None))
-                return
-            members.append(Member(each.shard, each.worker, each.address, record))
-        replica = members[0].claim.replica
-        group = Group(uid, replica.kind or "", replica.launch, replica.n_worker, tuple(members))
+        group = group_of(uid, placed)
+        if isinstance(group, Decision):
+            self._back(Rebuilt(ticket, group, None))
+            return
         try:
             decision, state = self._asker.rebuild(group)
         except Exception as error:
@@ -169,19 +120,10 @@ class Deciding:
             self._io.call(lambda: self._node.feed(input))
 
 
-def _read(claim: m.Claim) -> Claim | Decision:
-    """The claim as plugins see it; REFUSE with the reason where they cannot see it."""
-    try:
-        captured = unpack(claim.captured) if claim.captured else None
-        return Claim(replica_of(claim), claim.state, claim.created_ts, captured)
-    except (InvalidReplica, PayloadError, msgspec.MsgspecError) as error:
-        return Decision(Verdict.REFUSE, legible(str(error)))
-
-
 def _surely_legible(claim: m.Claim) -> bool:
     """True where `_read` cannot fail, seen at a glance."""
     return (
-        claim.metadata == _NO_METADATA
+        claim.metadata == NO_METADATA
         and not claim.captured
         and claim.version is None
         and claim.label is None

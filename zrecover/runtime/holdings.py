@@ -11,8 +11,8 @@ from typing import Any
 
 from zrecover.core.inputs import Declared, StateChanged, Withdrawn
 from zrecover.errors import ConfigError, InvalidReplica, LifecycleError
+from zrecover.hooks.claims import offered_claim, replica_of
 from zrecover.model import Replica, ReplicaState
-from zrecover.runtime.deciding import offered_claim, replica_of
 from zrecover.runtime.declaring import claim_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.loading import in_thread, make_handler
@@ -52,7 +52,7 @@ class Holdings:
         claim = claim_of(replica, ReplicaState.LOADING, created)
         if replica.key in self._created:
             raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
-        self._server.add(replica, None)
+        self._server.expect(replica)
         self._loading.add(replica.key)
         try:
             await self._declare(replica, claim, created)

@@ -66,6 +66,11 @@ class Lanes(Generic[C]):
         """The lane to `address`, if there is one."""
         return self._lanes.get(address)
 
+    def is_up(self, address: str) -> bool:
+        """True where the lane's link can carry messages."""
+        lane = self._lanes.get(address)
+        return lane is not None and lane.link.up
+
     def open(self, address: str, model: str, now: float) -> Lane[C] | str:
         """The lane to `address`, made if need be; or why that has just failed."""
         lane = self._lanes.get(address)

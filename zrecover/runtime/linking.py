@@ -6,14 +6,15 @@ thread of their own. What happened goes back to the core as inputs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from zrecover.config import Timing
 from zrecover.core.effects import Ask, Connect, Disconnect, Forget, Send
 from zrecover.core.inputs import Answered, AnswerFailed, LinkDown, LinkUp, Received
 from zrecover.endpoints import Endpoint, check_connect
-from zrecover.errors import BadMessage, ConfigError
+from zrecover.errors import BadMessage, ConfigError, LifecycleError
 from zrecover.net import (
     Answer,
     Dealer,
@@ -235,10 +236,11 @@ class Connector(Generic[T]):
             done(Resolved(Endpoint("", 0), (), str(error)))
             return
 
-        def back(found: Resolved) -> Any:
+        def back(found: Resolved) -> None:
             if self._io.inside:
                 done(found)
-            else:
+                return
+            with contextlib.suppress(LifecycleError):  # closed while the name was looked up
                 self._io.call(lambda: done(found))
 
         resolve(endpoint, back, timeout=self._timing.connect)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from zrecover.errors import ConfigError
 from zrecover.model import Replica
 
 __all__ = ["in_thread", "make_handler", "with_progress"]
@@ -27,8 +28,17 @@ def with_progress(factory: Callable[..., Any], progress: Callable[..., None]) ->
 
 
 def make_handler(factory: Callable[..., Any], replica: Replica) -> Any:
-    """Load: `factory(replica)`, or `factory()` where it takes no argument."""
-    return factory(replica) if _takes_replica(factory) else factory()
+    """Load: `factory(replica)`, or `factory()` where it takes no argument.
+
+    Raises ConfigError where it returns nothing, or what still had to be awaited.
+    """
+    handler = factory(replica) if _takes_replica(factory) else factory()
+    if inspect.iscoroutine(handler):
+        handler.close()
+        raise ConfigError("the factory is async; it has to return the handler itself")
+    if handler is None:
+        raise ConfigError("the factory returned None; it has to return the handler")
+    return handler
 
 
 def _takes_replica(factory: Callable[..., Any]) -> bool:

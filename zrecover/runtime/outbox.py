@@ -16,6 +16,7 @@ from zrecover.net import Peer, Router, Sent
 
 __all__ = ["Outbox"]
 
+_OK: Final = Sent.OK
 _RETRY_S: Final = 0.02
 _KEEP_S: Final = 10.0
 _MAX_WAITING: Final = 256
@@ -45,10 +46,10 @@ class Outbox:
 
     def send(self, peer: Peer, frames: Sequence[bytes]) -> None:
         """Send now or soon, or never if the peer is gone; raises nothing."""
-        queue = self._waiting.get(peer)
+        queue = self._waiting.get(peer) if self._waiting else None
         if queue is None:
             sent = self._try(peer, frames)
-            if sent is Sent.OK:
+            if sent is _OK:
                 return
             if sent is Sent.GONE:
                 self.dropped += 1

@@ -201,7 +201,7 @@ class Party:
             if self._closed or self._loop is None:
                 raise LifecycleError(f"the {self.role} is not open")
             left = None if end is None else end - loop.time()
-            if left is not None and left <= 0:
+            if left is not None and not left > 0:  # NaN is no time either
                 return False
             future: asyncio.Future[None] = loop.create_future()
             self._waiting.append(future)

@@ -42,24 +42,27 @@ class Reporter:
         """Events for which there was no room."""
         self._log = logging.getLogger(f"zrecover.{role}")
         self._observers, self._logs = observers, log
-        self._queue: queue.Queue[Event | None] = queue.Queue(_ROOM)
+        self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._repeats: dict[type[Event], int] = {}
         self._thread = threading.Thread(target=self._run, name=f"zr-report-{role}", daemon=True)
         self._thread.start()
 
     def tell(self, event: Event) -> None:
-        """Report one event; never blocks. From any thread."""
-        try:
-            self._queue.put_nowait(event)
-        except queue.Full:
+        """Report one event; never blocks. From any thread.
+
+        Nobody is woken where nobody listens: a thread that wakes takes the interpreter from the
+        one that tells.
+        """
+        if not self._observers and not (self._logs and self._log.isEnabledFor(logging.INFO)):
+            return
+        if self._queue.qsize() >= _ROOM:
             self.dropped += 1
+        else:
+            self._queue.put(event)
 
     def close(self, timeout: float = 1.0) -> None:
         """Report what is queued and end, within `timeout` seconds."""
-        try:
-            self._queue.put_nowait(None)
-        except queue.Full:
-            return
+        self._queue.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
 

@@ -36,16 +36,9 @@ class Request:
     """One request that was taken in. `deadline` is in the loop's time."""
 
     __slots__ = (
-        "body",
-        "context",
-        "deadline",
-        "id",
-        "peer",
-        "released",
-        "served",
-        "started",
-        "task",
-    )
+        "_context", "_peers", "_shards", "body", "deadline", "id", "peer", "released",
+        "served", "started", "task",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -59,12 +52,21 @@ class Request:
     ) -> None:
         self.peer, self.id, self.served, self.body = peer, id, served, body
         self.deadline = deadline
-        self.context = RequestContext(
-            served.replica, deadline, peers, shards, waits=served.synchronous
-        )
+        self._peers, self._shards = peers, shards
+        self._context: RequestContext | None = None
         self.started = False
         self.released = False
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def context(self) -> RequestContext:
+        """What the handler may know of it; made for those who ask."""
+        if self._context is None:
+            served = self.served
+            self._context = RequestContext(
+                served.replica, self.deadline, self._peers, self._shards, waits=served.synchronous
+            )
+        return self._context
 
 
 class Served:
@@ -163,7 +165,8 @@ class Served:
             self._finish(request, self._run(request))
         elif self._pool is not None:
             try:
-                self._pool.submit(partial(self._run_in_thread, request))
+                # Its context is made here: two threads must not make one each.
+                self._pool.submit(partial(self._run_in_thread, request, request.context))
             except RuntimeError as error:
                 self._finish(request, failure(request, "overloaded", str(error)))
         else:
@@ -189,8 +192,8 @@ class Served:
             answer = _raised(request, error)
         self._finish(request, answer)
 
-    def _run_in_thread(self, request: Request) -> None:
-        if request.context.cancelled:
+    def _run_in_thread(self, request: Request, context: RequestContext) -> None:
+        if context.cancelled:
             answer = failure(request, "expired", "the deadline has passed")
         else:
             answer = self._run(request)

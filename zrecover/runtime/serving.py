@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from zrecover.config import LIMITS, Limits, Timing
@@ -42,6 +43,12 @@ _STALL_S: Final = 0.75
 _PILE_S: Final = 0.5
 """For so long after that, what has piled up may still come out of the socket."""
 _FAREWELL_S: Final = 0.5
+_CALM_S: Final = 0.1
+"""Nobody has asked for this long: clients know that it stops, and ask elsewhere."""
+_CALM_WITHIN_S: Final = 1.0
+"""Who still asks after that has been told again and again."""
+_SWEEPS: Final = 64
+"""Bursts that are read once more when all ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -85,9 +92,8 @@ class RequestServer:
         self._attachment: Attachment | None = None
         self._address: Endpoint | None = None
         self._peers: Peers | None = None
-        self._draining = self._closed = self._reading = self._kicking = False
-        self._limit = 1
-        self._seen = self._stalled = self._fresh_from = 0.0
+        self._draining = self._closed = False
+        self._seen = self._stalled = self._fresh_from = self._asked = 0.0
 
     # --- life ---
 
@@ -135,14 +141,30 @@ class RequestServer:
         return tuple(served.state for served in list(self._served.values()))
 
     async def drain(self, timeout: float) -> bool:
-        """Take nothing new and finish what is in flight; False if `timeout` s were too short."""
-        self._draining = True
+        """Take nothing new and finish what is in flight; False if `timeout` s were too short.
+
+        Who has not heard yet that this one stops, and asks meanwhile, is turned away: it may go
+        elsewhere with that, as it could not with a request that nobody has read.
+        """
+        if not self._draining:
+            self._draining, self._asked = True, self._loop.time()
         with contextlib.suppress(asyncio.TimeoutError):
             async with asyncio.timeout(timeout):
                 while not self._done():
                     self._quiet.clear()
                     await self._quiet.wait()
+                await self._calm()
         return self._done()
+
+    async def _calm(self) -> None:
+        """Wait until nobody asks any more."""
+        end = self._loop.time() + _CALM_WITHIN_S
+        while not self._closed:
+            now = self._loop.time()
+            left = min(self._asked + _CALM_S, end) - now
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
     def close(self) -> None:
         """Turn away what is in flight, cancel its tasks and let go of the address.
@@ -151,6 +173,7 @@ class RequestServer:
         """
         if self._closed:
             return
+        self._sweep()
         self._closed = True
         for served in self._served.values():
             served.close("stopping", "the worker has stopped")
@@ -166,15 +189,37 @@ class RequestServer:
             with contextlib.suppress(ZRecoverError):
                 self._router.close(_FAREWELL_S)
 
+    def _sweep(self) -> None:
+        """Turn away what has come and was not read yet: nothing of it has run."""
+        self._draining = True
+        now = self._loop.time()
+        for _ in range(_SWEEPS):
+            burst: Sequence[Inbound | Overlong] = ()
+            if self._router is not None:
+                with contextlib.suppress(ZRecoverError):  # the socket's context is ending
+                    burst = self._router.recv(_BURST)
+            if not burst:
+                return
+            self._take_all(burst, now)
+
     # --- what is served ---
 
-    def add(self, replica: Replica, handler: Handler | None, *, inline: bool = False) -> None:
-        """Serve `replica`. Without a handler it is LOADING, until `add` brings one.
+    def expect(self, replica: Replica) -> None:
+        """`replica` is LOADING, until `add` brings its handler."""
+        self._served[replica.key] = self._place_of(replica)
+
+    def add(self, replica: Replica, handler: Handler, *, inline: bool = False) -> None:
+        """Serve `replica`.
 
         `inline` runs a synchronous handler in the loop instead of a thread: quickest for one
         that takes microseconds. Raises ConfigError for a second handler of one replica or for
         what cannot be a handler.
         """
+        served = self._place_of(replica)
+        served.set_handler(handler, inline=inline)
+        self._served[replica.key] = served
+
+    def _place_of(self, replica: Replica) -> Served:
         if self._draining or self._closed:
             raise LifecycleError("the worker is being stopped and serves nothing new")
         served = self._served.get(replica.key)
@@ -188,9 +233,7 @@ class RequestServer:
             )
         elif served.has_handler:
             raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served already")
-        if handler is not None:
-            served.set_handler(handler, inline=inline)
-        self._served[replica.key] = served
+        return served
 
     def set_state(self, key: tuple[str, int], state: ReplicaState) -> None:
         """LOADING and STOPPING turn new requests away; what is in flight is finished."""
@@ -217,8 +260,8 @@ class RequestServer:
     # --- what comes in ---
 
     def _ready(self) -> bool:
-        router = self._router
-        if router is None or self._closed:
+        router, attachment = self._router, self._attachment
+        if router is None or attachment is None or self._closed:
             return False
         now = self._loop.time()
         gap, self._seen = now - self._seen, now
@@ -227,24 +270,24 @@ class RequestServer:
             self._fresh_from = now + _PILE_S
         try:
             # The first message by itself: its handler begins before we look for more.
-            burst = router.recv(self._limit)
-            self._limit = _BURST if burst else 1
+            burst = router.recv(_BURST if attachment.again else 1)
+            if now >= self._fresh_from and not (burst and attachment.again):
+                self._stalled = 0.0  # what had piled up is read
             if not burst:
-                if now >= self._fresh_from:
-                    self._stalled = 0.0
                 self._look_at(router)
         except ZRecoverError:  # the socket's context is ending
             self.close()
             return False
-        self._reading = True
+        self._take_all(burst, now)
+        return bool(burst)
+
+    def _take_all(self, burst: Sequence[Inbound | Overlong], now: float) -> None:
         for item in burst:
             try:
                 self._take(item, now)
             except Exception:
                 self.bad_messages += 1
                 _log.exception("a request could not be taken")
-        self._reading = False
-        return bool(burst)
 
     def _look_at(self, router: Router) -> None:
         for event in router.events():
@@ -263,12 +306,13 @@ class RequestServer:
         except (BadMessage, IndexError):
             self.bad_messages += 1
             return
+        key = peer, header.id
         if isinstance(header, m.Cancel):
-            request = self._requests.pop((peer, header.id), None)
+            request = self._requests.pop(key, None)
             if request is not None:
                 request.served.withdraw(request)
                 self._settle()
-        elif (peer, header.id) in self._requests:
+        elif key in self._requests:
             self.bad_messages += 1
         elif len(frames) != 2:
             self.bad_messages += 1
@@ -282,6 +326,7 @@ class RequestServer:
             text = f"this worker is of cluster {self._cluster!r}, not {call.cluster!r}"
             self._turn_away(peer, call, "no-replica", text)
         elif self._draining:
+            self._asked = now
             self._turn_away(peer, call, "stopping", "the worker is being stopped")
         elif served is None:
             text = f"{call.uid}, shard {call.shard}, is not served here"
@@ -332,15 +377,6 @@ class RequestServer:
     def _send(self, peer: Peer, frames: tuple[bytes, ...]) -> None:
         if self._outbox is not None and self._attachment is not None:
             self._outbox.send(peer, frames)
-            # Who reads, or is to read again, looks for himself.
-            if not self._reading and not self._kicking and self._limit == 1:
-                self._kicking = True
-                self._loop.call_soon(self._kick)
-
-    def _kick(self) -> None:
-        """Once for all that was sent in one turn of the loop."""
-        self._kicking = False
-        if self._attachment is not None:
             self._attachment.kick()
 
     def _settle(self) -> None:

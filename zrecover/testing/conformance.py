@@ -6,7 +6,8 @@
         replicas = (Replica("m", kind="mine"),)
 
 `replicas` are typical ones of the plugin's kinds; where shards of one launch are all among
-them, they are tested as a group, too.
+them, they are tested as a group, too. They are also launched in simulated clusters that live
+through random histories, see `zrecover.testing.run_seed`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from zrecover.config import LIMITS, Timing
 from zrecover.hooks import Asker, Claim, Decision, Group, Member, Plugins, Replica, Verdict
 from zrecover.ids import Launch
 from zrecover.model import ReplicaState
+from zrecover.testing.simulation import run_seed
 from zrecover.wire.payload import unpack
 
 __all__ = ["PluginConformance"]
@@ -44,6 +46,8 @@ class PluginConformance:
     """Makes a fresh plugin: its class, or a function."""
     replicas: ClassVar[Sequence[Replica]]
     """Typical replicas of its kinds."""
+    seeds: ClassVar[Sequence[int]] = range(8)
+    """Random histories that it lives through, a tenth of a second each."""
 
     # --- helpers ---
 
@@ -157,6 +161,17 @@ class PluginConformance:
             assert self.asker().rebuild(group) == first
             decision = first[0]
             assert decision is None or " raised " not in f" {decision.reason}", decision.reason
+
+    def test_it_lives_through_random_histories(self) -> None:
+        """Supervisors die and freeze, workers return in any order, messages get lost: the view
+        is always what the workers hold, and each answer that of the claim or group alone.
+
+        `zrecover.testing.run_seed` with one seed gives the history of it.
+        """
+        plugins = {self.name: type(self).plugin}
+        for seed in self.seeds:
+            outcome = run_seed(seed, plugins=plugins, replicas=self.replicas)
+            assert outcome.violations == [], outcome.transcript
 
     def _decisions(self, asker: Asker) -> list[Decision]:
         offers = [offer for offer, _ in asker.offers(list(self.replicas))]

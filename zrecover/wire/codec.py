@@ -55,16 +55,20 @@ class Codec(Generic[T]):
         """The message in `frame`, or BadMessage."""
         if len(frame) > self._limit:
             raise BadMessage(f"{len(frame)} bytes; {self._limit} are allowed")
-        return _decode(self._decoder, frame)
+        try:
+            return self._decoder.decode(frame)
+        except _FAULTS as error:
+            raise _bad(error) from None
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:
-    try:
-        return decoder.decode(data)
-    except RecursionError:
-        raise BadMessage("nested too deep") from None
-    except Exception as error:  # whatever it is that a decoder raises: these are no message
-        raise BadMessage(f"{error}"[: LIMITS.reason]) from None
+_FAULTS = (msgspec.DecodeError, RecursionError, ValueError, TypeError, OverflowError)
+
+
+def _bad(error: Exception) -> BadMessage:
+    """What a decoder raised, in our words."""
+    if isinstance(error, RecursionError):
+        return BadMessage("nested too deep")
+    return BadMessage(str(error)[: LIMITS.reason])
 
 
 TO_DISCOVERY: Codec[m.ToDiscovery] = Codec(m.ToDiscovery)
@@ -78,6 +82,7 @@ TO_CLIENT: Codec[m.ToClient] = Codec(m.ToClient)
 TO_DATA: Codec[m.ToData] = Codec(m.ToData, LIMITS.header_frame)
 FROM_DATA: Codec[m.FromData] = Codec(m.FromData, LIMITS.header_frame)
 
+_NO_METADATA = b"\x80"
 _claim_decoder = msgspec.msgpack.Decoder(m.Claim)
 
 
@@ -99,9 +104,13 @@ def decode_claim(raw: msgspec.Raw) -> m.Claim:
     size = len(bytes(raw))
     if size > LIMITS.claim:
         raise BadMessage(f"claim of {size} bytes; {LIMITS.claim} are allowed")
-    claim = _decode(_claim_decoder, raw)
+    try:
+        claim = _claim_decoder.decode(raw)
+    except _FAULTS as error:
+        raise _bad(error) from None
     metadata = bytes(claim.metadata)
-    check_structure(metadata, "$.metadata", depth=LIMITS.depth)
+    if metadata != _NO_METADATA:
+        check_structure(metadata, "$.metadata", depth=LIMITS.depth)
     # A copy of its own: it must not keep the whole frame alive.
     return msgspec.structs.replace(claim, metadata=msgspec.Raw(metadata))
 
@@ -128,7 +137,10 @@ def decode_entry(service: Service, raw: msgspec.Raw) -> Entry:
     size = len(bytes(raw))
     if size > LIMITS.report_entry:
         raise BadMessage(f"entry of {size} bytes; {LIMITS.report_entry} are allowed")
-    entry: Entry = _decode(_entry_decoders[service], raw)
+    try:
+        entry: Entry = _entry_decoders[service].decode(raw)
+    except _FAULTS as error:
+        raise _bad(error) from None
     return entry
 
 

@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgpack
+import msgspec
 
 from zrecover.config import LIMITS
 from zrecover.errors import PayloadError
@@ -31,6 +32,7 @@ _Trail: TypeAlias = tuple["_Trail", object] | None
 """The way to a value, innermost step first; made into text only for an error."""
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_encoder = msgspec.msgpack.Encoder()
 _KEYS = frozenset({str, int, bytes})
 _LEAVES = (int, float, str, bytes, bytearray, memoryview)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +51,11 @@ def pack(value: Any) -> bytes:
     if type(value) not in _PLAIN:
         _check(value, None, 0, _Census())
     try:
-        data: bytes = msgpack.packb(value, default=_extend)
+        data: bytes
+        if type(value) is bytes or type(value) is str:  # the same bytes, at a quarter of the cost
+            data = _encoder.encode(value)
+        else:
+            data = msgpack.packb(value, default=_extend)
     except Exception as error:
         raise _located(value, error) from error
     if len(data) > LIMITS.payload_frame:

@@ -54,7 +54,7 @@ __all__ = [
 Captured = Annotated[bytes, msgspec.Meta(max_length=LIMITS.captured)]
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One replica or shard in a replay: metadata only, never weights."""
 
     uid: Name
@@ -109,7 +109,7 @@ class Register(Message, frozen=True):
     claims: Claims
 
 
-class Key(msgspec.Struct, frozen=True, array_like=True):
+class Key(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One replica or shard within a worker."""
 
     uid: Name

@@ -51,7 +51,7 @@ class Routes(Message, frozen=True):
     """Comes back in the answer, so that the client knows how old that is; 0 if it need not."""
 
 
-class RouteShard(msgspec.Struct, frozen=True, array_like=True):
+class RouteShard(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where one shard of a route is."""
 
     shard: Shard
@@ -60,7 +60,7 @@ class RouteShard(msgspec.Struct, frozen=True, array_like=True):
     address: Address
 
 
-class RouteRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RouteRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One replica that the supervisor knows; routable, all shards in order, if it has any."""
 
     uid: Name

@@ -56,7 +56,7 @@ async def frozen_worker(trial: Trial, stage: Stage, stream: Stream) -> None:
     trial.note(f"{_FROZEN} is alive again")
     await stage.watch.whole(like=before.routable, since=fault)
     await stream.flowing(STEADY)
-    await check_after(trial, stage, before, stream)
+    await check_after(trial, stage, before, stream, replayed=False)
 
 
 async def _alive(stage: Stage, timeout: float = 10.0) -> None:

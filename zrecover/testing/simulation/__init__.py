@@ -3,6 +3,7 @@
 `Simulation` is scripted by hand; `run_seed` lives through a random history, in which all that
 always holds is checked at every step and which must come to rest at its end. Nothing here
 reads a clock, opens a socket or depends on the order of a set: one seed is one history.
+Both take `plugins`, one's own: what they say of replicas is asked in virtual time, too.
 `python -m zrecover.testing.simulation` runs many.
 """
 

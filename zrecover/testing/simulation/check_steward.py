@@ -20,7 +20,7 @@ from zrecover.core.inputs import FromPeer, Recalled
 from zrecover.core.memory import Placement, Tombstone
 from zrecover.core.view import Confidence, SupervisorState
 from zrecover.ids import RosterVersion
-from zrecover.testing.simulation.truth import Held
+from zrecover.testing.simulation.truth import Held, Judgement
 from zrecover.testing.simulation.violations import Violation
 from zrecover.testing.simulation.wanted import covers, keeps
 from zrecover.wire import messages as m
@@ -54,8 +54,15 @@ class Wish:
 class StewardCheck:
     """Watches the steward of one supervisor process; keeps what it wants beside it."""
 
-    def __init__(self, process: SupervisorProcess, ledger: Ledger, timing: Timing) -> None:
+    def __init__(
+        self,
+        process: SupervisorProcess,
+        ledger: Ledger,
+        timing: Timing,
+        judgement: Judgement,
+    ) -> None:
         self._process, self._ledger, self._timing = process, ledger, timing
+        self._judgement = judgement
         self._deletes: dict[int, Tombstone] = {}
         self._begin(0.0)
         self._state = process.core.state
@@ -197,9 +204,14 @@ class StewardCheck:
         claim = record.claims.get(m.Key(order.uid, order.shard))
         if claim is None:
             raise Violation("only-the-unwanted", f"{what}, which {record.worker} does not hold")
-        held = [Held(r.worker, r.incarnation, c) for r in self._records for c in r.claims.values()]
+        held = [
+            Held(r.worker, r.incarnation, r.address, c)
+            for r in self._records
+            for c in r.claims.values()
+        ]
         mine = [one for one in held if one.claim.uid == order.uid]
-        if not wanted.why(claim, order.action, wanted.expected(mine)):
+        truth = wanted.expected(mine, self._judgement)
+        if not wanted.why(claim, order.action, truth, self._judgement):
             text = f"{what} of {record.worker}, launch {claim.launch}, for no reason"
             raise Violation("only-the-unwanted", text)
         life = claim.launch, claim.created_ts

@@ -28,7 +28,7 @@ from zrecover.core.events import (
 from zrecover.core.inputs import FromPeer, Received
 from zrecover.core.view import SupervisorState
 from zrecover.testing.simulation.check_steward import StewardCheck
-from zrecover.testing.simulation.truth import Held, differences
+from zrecover.testing.simulation.truth import Held, Judgement, differences
 from zrecover.testing.simulation.violations import Violation
 from zrecover.wire import messages as m
 
@@ -70,8 +70,11 @@ class _Seen:
 class SupervisorCheck:
     """Watches one supervisor process."""
 
-    def __init__(self, process: SupervisorProcess, ledger: Ledger, timing: Timing) -> None:
+    def __init__(
+        self, process: SupervisorProcess, ledger: Ledger, timing: Timing, judgement: Judgement
+    ) -> None:
         self._process, self._ledger, self._timing = process, ledger, timing
+        self._judgement = judgement
         self._seen: dict[str, _Seen] = {}
         self._epoch = 0
         self._began = 0.0
@@ -80,7 +83,7 @@ class SupervisorCheck:
         self._link = 0
         self._lost: dict[str, float] = {}
         self._steps = 0
-        self._steward = StewardCheck(process, ledger, timing)
+        self._steward = StewardCheck(process, ledger, timing, judgement)
 
     def before(self, input: object, now: float) -> None:
         """An input is about to be handled."""
@@ -233,11 +236,11 @@ class SupervisorCheck:
     def _beliefs(self) -> None:
         registry = self._process.core.registry
         held = [
-            Held(record.worker, record.incarnation, claim)
+            Held(record.worker, record.incarnation, record.address, claim)
             for record in registry.workers.values()
             for claim in record.claims.values()
         ]
-        wrong = differences(registry.replicas, self._process.wanted.expected(held))
+        wrong = differences(registry.replicas, self._process.wanted.expected(held, self._judgement))
         if wrong:
             raise Violation("view-of-the-records", "; ".join(wrong[:3]))
         for uid, replica in registry.replicas.items():
@@ -268,5 +271,11 @@ class SupervisorCheck:
             match effect.event:
                 case PeerRejected(code, reason):
                     raise Violation("nobody-is-rejected", f"{code}: {reason}")
+                case RecoveryCompleted(confidence=confidence):
+                    undecided = list(self._process.core.registry.rebuilding)
+                    most = self._timing.recovery_window + self._timing.hook
+                    if undecided and now - self._began < most - SLACK:
+                        text = f"complete by {confidence}, and {undecided} are being rebuilt"
+                        raise Violation("complete-when-decided", text)
                 case _:
                     pass

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zrecover.config import DEFAULT_CLUSTER, LIMITS, Limits, Timing
 from zrecover.core.client import ClientCore
@@ -15,6 +16,7 @@ from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.view import SupervisorState, View
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.model import Replica, ReplicaState
+from zrecover.runtime.declaring import claim_of
 from zrecover.testing.simulation.disks import Disk
 from zrecover.testing.simulation.driver import Driver
 from zrecover.testing.simulation.processes import (
@@ -24,8 +26,10 @@ from zrecover.testing.simulation.processes import (
     SupervisorProcess,
     WorkerProcess,
 )
+from zrecover.testing.simulation.questions import Plugged, Questions
 from zrecover.testing.simulation.schedule import BEGIN
 from zrecover.testing.simulation.story import Story
+from zrecover.testing.simulation.truth import Judgement
 from zrecover.testing.simulation.wanted import Wanted
 from zrecover.wire.messages import Claim
 
@@ -51,6 +55,7 @@ class Cluster:
         endpoints: tuple[str, ...] = ("tcp://discovery:5700",),
         cluster: str = DEFAULT_CLUSTER,
         everything: bool = False,
+        plugins: Mapping[str, Any] | None = None,
     ) -> None:
         self.rng = Random(seed)
         self.timing = timing if timing is not None else Timing()
@@ -61,7 +66,8 @@ class Cluster:
         self.everybody: list[Process] = []
         """All that are alive, in the order they were started."""
         self._limits, self._cluster = limits, cluster
-        self._driver = Driver(self.rng, self.timing, self.story)
+        self._questions = Questions() if plugins is None else Plugged(plugins)
+        self._driver = Driver(self.rng, self.timing, self.story, self._questions)
         self._network = self._driver.network
         self._clock: dict[str, float] = {}
         self._starts: dict[str, int] = {}
@@ -85,6 +91,16 @@ class Cluster:
     def counts(self) -> dict[str, int]:
         """How often each kind of event was emitted so far."""
         return dict(self._driver.counts)
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """How often each hook was asked, and `rebuilt`: how often a state came of it."""
+        return dict(self._questions.counts)
+
+    @property
+    def judgement(self) -> Judgement:
+        """What plugins say when they are asked of one thing alone."""
+        return self._questions.oracle
 
     @property
     def messages(self) -> int:
@@ -189,7 +205,7 @@ class Cluster:
     ) -> WorkerProcess:
         """A worker that holds `replicas`, all READY; `worker` is its id if not its name.
 
-        With `offers` its plugins are asked before each registration.
+        Its plugins are asked before each registration, if it has any, or with `offers`.
         """
         self._pids += 1
         worker = name if worker is None else worker
@@ -203,11 +219,12 @@ class Cluster:
             self.timing,
             self.rng,
             limits=self._limits,
-            offers=offers,
+            offers=offers or self._questions.offers,
         )
-        for replica in replicas:
-            core.handle(Declared(self._claim(name, replica, ReplicaState.READY)), 0.0)
         process = WorkerProcess(name, core, core=core, worker=worker, pid=self._pids)
+        for replica in replicas:
+            claim = self._claim(name, replica, ReplicaState.READY)
+            core.handle(Declared(self._questions.offered(process, claim)), 0.0)
         uids = ", ".join(f"{claim.uid}/{claim.shard}" for claim in core.inventory)
         return self._start(process, f" as worker {worker} with {uids or 'nothing'}")
 
@@ -236,6 +253,7 @@ class Cluster:
     ) -> None:
         """A worker holds one more replica, or the same in another state."""
         claim = self._claim(name, replica, state)
+        claim = self._questions.offered(self.processes[name], claim)
         self._told(f"{name} holds {claim.uid}/{claim.shard}, {state}")
         self._give(name, Declared(claim))
 
@@ -279,16 +297,4 @@ class Cluster:
     def _claim(self, name: str, replica: Replica | str, state: ReplicaState) -> Claim:
         if isinstance(replica, str):
             replica = Replica.from_uid(replica)
-        return Claim(
-            uid=replica.uid,
-            model=replica.model,
-            kind=str(replica.kind),
-            n_worker=replica.n_worker,
-            shard=replica.shard,
-            state=state,
-            created_ts=self.wall(name),
-            version=replica.version,
-            abilities=replica.abilities,
-            desired=replica.desired,
-            launch=replica.launch,
-        )
+        return claim_of(replica, state, self.wall(name))

@@ -27,11 +27,9 @@ from zrecover.core.effects import (
     Send,
 )
 from zrecover.core.inputs import (
-    Decided,
     Declared,
     Offered,
     PeerGone,
-    Rebuilt,
     Start,
     StateChanged,
     Tick,
@@ -51,9 +49,9 @@ from zrecover.testing.simulation.processes import (
     SupervisorProcess,
     WorkerProcess,
 )
+from zrecover.testing.simulation.questions import Questions
 from zrecover.testing.simulation.schedule import Schedule
 from zrecover.testing.simulation.story import Story
-from zrecover.testing.simulation.truth import builtin_verdict
 from zrecover.testing.simulation.violations import Violation
 
 if TYPE_CHECKING:
@@ -84,12 +82,15 @@ Check = DiscoveryCheck | SupervisorCheck | WorkerCheck | ClientCheck
 class Driver:
     """All processes of one history. Raises Violation out of the step that broke a rule."""
 
-    def __init__(self, rng: Random, timing: Timing, story: Story) -> None:
+    def __init__(
+        self, rng: Random, timing: Timing, story: Story, questions: Questions | None = None
+    ) -> None:
         self.schedule = Schedule()
         self.ledger = Ledger()
         self.network = Network(self.schedule, rng, self.deliver, self._saw)
         self.counts: Counter[str] = Counter()
         """Events, by their type."""
+        self.questions = questions or Questions()
         self._rng, self._timing, self._story = rng, timing, story
         self.confirmed: dict[int, Confirm] = {}
         """What became of deletes, by ticket."""
@@ -103,7 +104,9 @@ class Driver:
         process.since = self.schedule.now
         match process:
             case SupervisorProcess():
-                self._checks[process] = SupervisorCheck(process, self.ledger, self._timing)
+                self._checks[process] = SupervisorCheck(
+                    process, self.ledger, self._timing, self.questions.oracle
+                )
             case WorkerProcess():
                 self.ledger.workers.setdefault(process.worker, []).append(process)
                 self._checks[process] = WorkerCheck(process, self.ledger)
@@ -125,6 +128,7 @@ class Driver:
             self._checks.pop(process, None)
             if isinstance(process, SupervisorProcess) and process.journal is not None:
                 process.journal.killed()
+            self.questions.ended(process)
 
     def freeze(self, process: Process) -> None:
         """It processes nothing from now on."""
@@ -266,13 +270,8 @@ class Driver:
                 network.connect(process, link, endpoints)
             case Disconnect(link):
                 network.disconnect(process, link)
-            case Decide(ticket, _, claims):
-                decided = Decided(ticket, tuple(builtin_verdict(claim) for claim in claims))
-                self._answer_later(process, decided)
-            case Offer(ticket, claims):
-                self._answer_later(process, Offered(ticket, claims))
-            case Rebuild(ticket):
-                self._answer_later(process, Rebuilt(ticket, None, None))
+            case Decide() | Offer() | Rebuild():
+                self._answer_later(process, self.questions.answer(process, effect))
             case Confirm(int(ticket)):
                 self.confirmed[ticket] = effect
                 done = "is confirmed" if effect.done else "is not confirmed"

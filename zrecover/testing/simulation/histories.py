@@ -6,14 +6,18 @@ All chance comes from the seed, so that `run_seed(seed)` is the same history eve
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from random import Random
+from typing import Any
 
 from zrecover.config import Limits, Timing
+from zrecover.core import judge
 from zrecover.core.intent import Intent
 from zrecover.core.registry import Registry
+from zrecover.model import Replica
 from zrecover.testing.simulation.connections import CALM, Weather
 from zrecover.testing.simulation.misfortunes import Misfortunes
 from zrecover.testing.simulation.processes import (
@@ -45,6 +49,8 @@ class Stats:
     messages: int = 0
     misfortunes: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    """How often each hook was asked, and `rebuilt`: how often a state came of it."""
 
 
 @dataclass
@@ -70,16 +76,33 @@ class Outcome:
         return blake2b(self.transcript.encode(), digest_size=8).hexdigest()
 
 
-def run_seed(seed: int, *, everything: bool = False) -> Outcome:
-    """Live through the history of one seed."""
+def run_seed(
+    seed: int,
+    *,
+    everything: bool = False,
+    plugins: Mapping[str, Any] | None = None,
+    replicas: Sequence[Replica] = (),
+) -> Outcome:
+    """Live through the history of one seed.
+
+    Args:
+        seed: of all chance in it.
+        everything: keep also heartbeats and the like in the transcript.
+        plugins: by name, asked on both sides, as `Simulation` takes them.
+        replicas: typical ones of the plugins' kinds; they are launched, too, over and over.
+            Shards with the same uid and launch are launched together.
+    """
     chance = Random(f"history {seed}")
     limits = SMALL if chance.random() < 0.7 else Limits()
     second = chance.random() < 0.15
     endpoints = ("tcp://discovery:5700", "tcp://second:5700")[: 1 + second]
-    sim = Simulation(seed, timing=TIMING, limits=limits, endpoints=endpoints, everything=everything)
+    sim = Simulation(
+        seed, timing=TIMING, limits=limits, endpoints=endpoints, everything=everything,
+        plugins=plugins,
+    )  # fmt: skip
     stats = Stats()
     violations: list[Violation] = []
-    misfortunes = Misfortunes(sim, chance)
+    misfortunes = Misfortunes(sim, chance, replicas)
     try:
         _live(sim, chance, misfortunes, second=second)
         stats.settled = _rest(sim, chance, misfortunes)
@@ -87,6 +110,7 @@ def run_seed(seed: int, *, everything: bool = False) -> Outcome:
         violations.append(violation)
     stats.seconds, stats.messages = sim.now, sim.messages
     stats.misfortunes, stats.events = misfortunes.counts, Counter(sim.counts)
+    stats.asked = Counter(sim.asked)
     return Outcome(seed, [str(v) for v in violations], [v.rule for v in violations], stats, sim)
 
 
@@ -140,6 +164,8 @@ def _any_order(sim: Simulation, chance: Random) -> None:
     chance.shuffle(records)
     for record in records:
         again.swap(record)
+    for uid, members in list(again.rebuilding.items()):
+        again.rebuilt(uid, judge.Outcome(members, *sim.judgement.rebuilt(uid, members)))
     if again.replicas != registry.replicas:
         raise Violation("any-order", f"{leader.boot}'s view depends on the order of arrival")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -27,12 +28,14 @@ P = TypeVar("P", bound=Process)
 class Misfortunes:
     """Strikes one cluster, by the chance that it is given."""
 
-    def __init__(self, sim: Simulation, chance: Random) -> None:
+    def __init__(self, sim: Simulation, chance: Random, replicas: Sequence[Replica] = ()) -> None:
         self.counts: Counter[str] = Counter()
         self._sim, self._chance = sim, chance
         self._over = False
         self._launches = self._models = self._supervisors = self._workers = self._clients = 0
         self._placed: list[Replica] = []
+        self._given = _together(replicas)
+        self._theirs: dict[str, list[Replica]] = {}
         self._expect: int | None = None
         self._offers = chance.random() < 0.3
         kinds: list[tuple[int, Callable[[], None]]] = [
@@ -240,6 +243,9 @@ class Misfortunes:
     def something_is_launched(self) -> None:
         """A replica, whole or in shards, on workers by chance."""
         self._models += 1
+        if self._given and self._chance.random() < 0.7:
+            self._launch_given(self._chance.choice(self._given))
+            return
         n = self._chance.choice([1, 1, 1, 2, 3])
         kind = "xavier" if n == 1 and self._chance.random() < 0.1 else None
         model, index = f"m{self._models % 3}", self._models
@@ -250,6 +256,9 @@ class Misfortunes:
         """The same replica once more: a later launch, another number of shards, or a split."""
         if self._placed:
             old = self._chance.choice(self._placed)
+            if old.uid in self._theirs:
+                self._launch_given(self._theirs[old.uid], old.index)
+                return
             n = old.n_worker if old.kind != "sharded" else self._chance.choice([2, 3])
             launch = old.launch if self._chance.random() < 0.3 else self._launch()
             self._place(Replica(old.model, old.index, kind=old.kind, n_worker=n, launch=launch))
@@ -266,6 +275,24 @@ class Misfortunes:
         else:
             state = self._chance.choice(list(ReplicaState))
             self._sim.set_state(one.name, claim.uid, state, shard=claim.shard)
+
+    def _launch_given(self, parts: list[Replica], index: int | None = None) -> None:
+        """What the user of the simulation wants to see launched, or the same once more."""
+        workers = [w.name for w in self._sim.of(WorkerProcess) if not w.frozen]
+        if not workers:
+            return
+        launch = self._launch()
+        index = self._models if index is None else index
+        parts = [replace(part, index=index, launch=launch) for part in parts]
+        self._theirs[parts[0].uid] = parts
+        spread = len(workers) >= len(parts) and self._chance.random() < 0.7
+        names = (
+            self._chance.sample(workers, len(parts))
+            if spread
+            else self._chance.choices(workers, k=len(parts))
+        )
+        for part, name in zip(parts, names, strict=True):
+            self._hold(name, part, late=self._chance.random() < 0.2)
 
     def _launch(self) -> Launch:
         if self._chance.random() < 0.2:
@@ -284,15 +311,22 @@ class Misfortunes:
                 replica.model, replica.index, kind=replica.kind, n_worker=replica.n_worker,
                 shard=shard, launch=replica.launch,
             )  # fmt: skip
-            self._placed.append(part)
-            if late:
-                self._sim.serve(name, part, ReplicaState.LOADING)
-                self._later(2.0, self._loaded, name, part)
-            else:
-                self._sim.serve(name, part)
+            self._hold(name, part, late=late)
+
+    def _hold(self, name: str, part: Replica, *, late: bool) -> None:
+        self._placed.append(part)
+        if late:
+            self._sim.serve(name, part, ReplicaState.LOADING)
+            self._later(2.0, self._loaded, name, part)
+        else:
+            self._sim.serve(name, part)
 
     def _loaded(self, name: str, part: Replica) -> None:
-        if self._sim.processes[name].alive:
+        if not self._sim.processes[name].alive:
+            return
+        if part.uid in self._theirs:  # plugins are asked again when it is there
+            self._sim.serve(name, part)
+        else:
             self._sim.set_state(name, part.uid, ReplicaState.READY, shard=part.shard)
 
     # --- how ---
@@ -323,3 +357,11 @@ class Misfortunes:
     def _unless_over(self, act: Callable[..., None], *args: object) -> None:
         if not self._over:
             act(*args)
+
+
+def _together(replicas: Iterable[Replica]) -> list[list[Replica]]:
+    """Those that are shards of one launch, together."""
+    found: dict[tuple[str, Launch], list[Replica]] = {}
+    for replica in replicas:
+        found.setdefault((replica.uid, replica.launch), []).append(replica)
+    return list(found.values())

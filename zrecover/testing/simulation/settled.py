@@ -41,17 +41,26 @@ def unsettled(cluster: Cluster, aside: tuple[str, ...] = ()) -> str:
     ids = {worker.worker: worker for worker in workers}
     if len(ids) < len(workers):
         return "two processes are the same worker"
-    held = [Held(w.worker, _incarnation(w), claim) for w in workers for claim in w.core.inventory]
+    held = [
+        Held(w.worker, _incarnation(w), w.core.identity.address, claim)
+        for w in workers
+        for claim in w.core.inventory
+    ]
     for name, record in core.registry.workers.items():
         if name in ids:
             continue
         if not core.liveness.braked:
             return f"{name} is gone, but still registered ({record.state})"
-        held += [Held(name, record.incarnation, claim) for claim in record.claims.values()]
-    wrong = differences(core.registry.replicas, leader.wanted.expected(held))
+        held += [
+            Held(name, record.incarnation, record.address, claim)
+            for claim in record.claims.values()
+        ]
+    wrong = differences(core.registry.replicas, leader.wanted.expected(held, cluster.judgement))
     if wrong:
         return wrong[0]
-    why = leader.wanted.left_over(held) or _journal(leader)
+    if core.registry.rebuilding:
+        return f"{', '.join(core.registry.rebuilding)} is still being rebuilt"
+    why = leader.wanted.left_over(held, cluster.judgement) or _journal(leader)
     if why:
         return why
     for client in cluster.of(ClientProcess):

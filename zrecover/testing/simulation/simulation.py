@@ -44,6 +44,9 @@ class Simulation(Wishes):
             of several parts.
         endpoints: of discovery, as workers and clients are told them.
         everything: keep also heartbeats and the like in the transcript.
+        plugins: by name, asked beside zrecover's own kinds (which alone are asked if it is
+            None). A class or function is called for each process, as each real one has
+            plugins of its own; other objects and modules are shared.
 
     All methods that let time pass raise Violation when something that always holds does not.
     """

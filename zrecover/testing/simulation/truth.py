@@ -7,31 +7,34 @@ not its own witness.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from zrecover.model import PLAIN, SHARDED, Decision, ReplicaState, Verdict
+from zrecover.core.effects import Placed
+from zrecover.model import Decision, ReplicaState, Verdict
 
 if TYPE_CHECKING:
     from zrecover.core.view import ReplicaView
     from zrecover.ids import Launch
+    from zrecover.testing.simulation.questions import State
     from zrecover.wire.messages import Claim
 
-__all__ = ["Expected", "Held", "builtin_verdict", "differences", "expected"]
+__all__ = ["Expected", "Held", "Judgement", "differences", "expected"]
 
 _ORDER = (ReplicaState.READY, ReplicaState.LOADING, ReplicaState.STOPPING)
+_NOT_ROUTED = {Verdict.REFUSE: "REFUSED", Verdict.HOLD: "HELD"}
 
 
-def builtin_verdict(claim: Claim) -> Decision:
-    """What zrecover's own kinds say, and of all others that nobody knows them."""
-    if claim.verdict < Verdict.ROUTES:
-        return Decision(claim.verdict, claim.reason, claim.plugin)
-    if claim.kind == PLAIN:
-        return Decision(Verdict.FULL, plugin="plain")
-    if claim.kind == SHARDED:
-        reason = "the status of sharded replicas is not restored"
-        return Decision(Verdict.ROUTES, reason, "sharded")
-    return Decision(Verdict.REFUSE, f"unknown kind {claim.kind!r}")
+class Judgement(Protocol):
+    """What plugins say, when asked of one thing alone."""
+
+    def verdict(self, claim: Claim) -> Decision:
+        """The final verdict on a claim."""
+        ...
+
+    def rebuilt(self, uid: str, members: tuple[Placed, ...]) -> tuple[Decision | None, State]:
+        """What becomes of a complete group."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Held:
 
     worker: str
     incarnation: int
+    address: str
     claim: Claim
 
 
@@ -54,35 +58,53 @@ class Expected:
     """Shard, worker and incarnation, in order."""
     losers: tuple[tuple[int, str], ...]
     """Shard and worker of the claims that lost."""
+    verdict: Verdict
+    coordination: State = None
+    meanwhile: bool = False
+    """It may be REBUILDING: plugins have to be asked of it as a whole."""
 
 
-def expected(held: Iterable[Held]) -> dict[str, Expected]:
+def expected(held: Iterable[Held], judgement: Judgement) -> dict[str, Expected]:
     """All replicas, by uid."""
     by_uid: dict[str, list[Held]] = {}
     for one in held:
         by_uid.setdefault(one.claim.uid, []).append(one)
-    return {uid: _replica(claims) for uid, claims in by_uid.items()}
+    return {uid: _replica(uid, claims, judgement) for uid, claims in by_uid.items()}
 
 
-def _replica(claims: list[Held]) -> Expected:
-    good = [h for h in claims if builtin_verdict(h.claim).verdict >= Verdict.ROUTES]
+def _replica(uid: str, claims: list[Held], judgement: Judgement) -> Expected:
+    verdicts = {id(h): judgement.verdict(h.claim).verdict for h in claims}
+    good = [h for h in claims if verdicts[id(h)] >= Verdict.ROUTES]
     if not good:
         first = min(claims, key=lambda h: h.claim.shard).claim
-        return Expected("REFUSED", first.launch, first.n_worker, (), ())
+        most = max(verdicts.values())
+        return Expected(_NOT_ROUTED[most], first.launch, first.n_worker, (), (), most)
     placements = dict.fromkeys((h.claim.launch, h.claim.n_worker) for h in good)
     options = [_placement(launch, n, good) for launch, n in placements]
-    best = max(options, key=lambda e: (e.state == "READY", e.launch, e.n_worker))
-    winners = [(shard, worker) for shard, worker, _ in best.shards]
+    state, launch, n, best = max(options, key=lambda o: (o[0] == "READY", o[1], o[2]))
     losers = [
         (h.claim.shard, h.worker)
         for h in good
-        if (h.claim.launch, h.claim.n_worker) != (best.launch, best.n_worker)
-        or (h.claim.shard, h.worker) not in winners
+        if (h.claim.launch, h.claim.n_worker) != (launch, n) or best[h.claim.shard] is not h
     ]
-    return Expected(best.state, best.launch, best.n_worker, best.shards, tuple(sorted(losers)))
+    shards = tuple((k, best[k].worker, best[k].incarnation) for k in sorted(best))
+    least = min(verdicts[id(h)] for h in best.values())
+    so = Expected(state, launch, n, shards, tuple(sorted(losers)), least)
+    captured = any(h.claim.captured for h in best.values())
+    if state != "READY" or not (least is Verdict.REBUILD or (least is Verdict.FULL and captured)):
+        return so
+    members = tuple(Placed(k, best[k].worker, best[k].address, best[k].claim) for k in sorted(best))
+    decision, coordination = judgement.rebuilt(uid, members)
+    if decision is not None:
+        least = min(least, decision.verdict)
+    state = _NOT_ROUTED.get(least, state)
+    return replace(so, state=state, verdict=least, coordination=coordination, meanwhile=True)
 
 
-def _placement(launch: Launch, n: int, held: list[Held]) -> Expected:
+def _placement(
+    launch: Launch, n: int, held: list[Held]
+) -> tuple[str, Launch, int, dict[int, Held]]:
+    """The state of one launch, and who has which shard of it."""
     mine = [h for h in held if (h.claim.launch, h.claim.n_worker) == (launch, n)]
     best: dict[int, Held] = {}
     for one in sorted(mine, key=lambda h: (_ORDER.index(h.claim.state), h.worker)):
@@ -96,8 +118,7 @@ def _placement(launch: Launch, n: int, held: list[Held]) -> Expected:
         state = "LOADING"
     else:
         state = "READY"
-    shards = tuple((k, best[k].worker, best[k].incarnation) for k in sorted(best))
-    return Expected(state, launch, n, shards, ())
+    return state, launch, n, best
 
 
 def differences(replicas: Mapping[str, ReplicaView], truth: Mapping[str, Expected]) -> list[str]:
@@ -108,12 +129,24 @@ def differences(replicas: Mapping[str, ReplicaView], truth: Mapping[str, Expecte
         if view is None:
             found.append(f"{uid} is held, but not believed")
             continue
+        state = view.state.value
+        if so.state in (*_NOT_ROUTED.values(), "LAUNCHING") and not so.meanwhile:
+            if state != so.state or view.routes or view.verdict != so.verdict:
+                found.append(f"{uid} is {state}, {view.verdict.name}, but should be {so.state}")
+            continue
         shards = tuple((s.shard, s.worker, s.incarnation) for s in view.shards)
         losers = tuple(sorted((c.shard, c.worker) for c in view.conflicts))
-        believed = Expected(view.state.value, view.launch, view.n_worker, shards, losers)
-        if so.state in ("REFUSED", "HELD", "LAUNCHING"):
-            if view.state.value != so.state or view.routes:
-                found.append(f"{uid} is {view.state}, but should be {so.state}")
-        elif believed != so:
+        rebuilding = so.meanwhile and state == "REBUILDING"
+        believed = Expected(
+            so.state if rebuilding else state,
+            view.launch,
+            view.n_worker,
+            shards,
+            losers,
+            so.verdict if rebuilding else view.verdict,
+            so.coordination if rebuilding else view.coordination,
+            so.meanwhile,
+        )
+        if believed != so:
             found.append(f"{uid} is believed to be {believed}, but is {so}")
     return found

@@ -14,7 +14,7 @@ from zrecover.core.intent import Losers, Orphans
 from zrecover.core.memory import Placement, Tombstone
 from zrecover.ids import NO_LAUNCH
 from zrecover.model import ReplicaState, Verdict
-from zrecover.testing.simulation.truth import Expected, Held, builtin_verdict, expected
+from zrecover.testing.simulation.truth import Expected, Held, Judgement, expected
 
 if TYPE_CHECKING:
     from zrecover.core.witnesses import Remembered
@@ -81,22 +81,26 @@ class Wanted:
         """Whether nobody asked for it although there is a list."""
         return bool(self.placed) and uid not in self.placed
 
-    def expected(self, held: Iterable[Held]) -> dict[str, Expected]:
+    def expected(self, held: Iterable[Held], judgement: Judgement) -> dict[str, Expected]:
         """What the view should say, where workers hold this."""
         seen = [one for one in held if not self.deleted(one.claim)]
-        truth = expected(seen)
+        truth = expected(seen, judgement)
         if self.orphans is not Orphans.ADOPT:
             for uid in [uid for uid in truth if self.orphan(uid)]:
                 mine = [one for one in seen if one.claim.uid == uid]
-                if any(builtin_verdict(one.claim).verdict >= Verdict.ROUTES for one in mine):
+                if any(judgement.verdict(one.claim).verdict >= Verdict.ROUTES for one in mine):
                     launch, n = mine[0].claim.launch, mine[0].claim.n_worker
-                    truth[uid] = Expected("HELD", launch, n, (), ())
+                    truth[uid] = Expected("HELD", launch, n, (), (), Verdict.HOLD)
         for uid, placement in self.placed.items():
             if uid not in truth:
-                truth[uid] = Expected("LAUNCHING", placement.launch, placement.n_worker, (), ())
+                truth[uid] = Expected(
+                    "LAUNCHING", placement.launch, placement.n_worker, (), (), Verdict.HOLD
+                )
         return truth
 
-    def why(self, claim: Claim, action: str, truth: Mapping[str, Expected]) -> str:
+    def why(
+        self, claim: Claim, action: str, truth: Mapping[str, Expected], judgement: Judgement
+    ) -> str:
         """Why a claim has to be drained or stopped; empty if it has not."""
         if action == "stop":
             if self.deleted(claim):
@@ -109,17 +113,17 @@ class Wanted:
             return ""
         best = truth.get(claim.uid)
         lost = best is not None and best.state == "READY" and claim.launch < best.launch
-        accepted = builtin_verdict(claim).verdict >= Verdict.ROUTES
+        accepted = judgement.verdict(claim).verdict >= Verdict.ROUTES
         return "a later launch serves" if lost and accepted else ""
 
-    def left_over(self, held: Iterable[Held]) -> str:
+    def left_over(self, held: Iterable[Held], judgement: Judgement) -> str:
         """What is held although it should be stopped or drained; empty if nothing is."""
         claims = list(held)
-        truth = self.expected(claims)
+        truth = self.expected(claims, judgement)
         for one in claims:
             claim = one.claim
             for action in ("stop", "drain"):
-                why = self.why(claim, action, truth)
+                why = self.why(claim, action, truth, judgement)
                 if why and (action == "stop" or claim.state is not ReplicaState.STOPPING):
                     return f"{one.worker} holds {claim.uid}/{claim.shard} still: {why}"
         return ""
