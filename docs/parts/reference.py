@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import msgspec
+
 import zrecover
 from docs.parts.meanings import OF_RECORDS
 from docs.parts.source import attributes, first_sentence, members, prose, table
@@ -321,9 +323,9 @@ def _steps(module: Any) -> str:
     rows = []
     for name in module.__all__:
         kind = getattr(module, name)
-        if not dataclasses.is_dataclass(kind):
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
             continue
-        fields = ", ".join(f"`{field.name}`" for field in dataclasses.fields(kind))
+        fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(kind))
         rows.append((f"`{name}`", fields, first_sentence(kind.__doc__ or "")))
     return table(("name", "fields", "meaning"), rows)
 

@@ -91,7 +91,7 @@ class Bench:
             deadline=deadline,
             idempotent=idempotent,
             replica=replica,
-            is_up=up.__contains__,
+            **({"is_up": up.__contains__} if up else {}),
         )
         self.out = self.call.look(0.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.audience import Audience, chunks, route_row
@@ -18,8 +18,7 @@ PUSH_EVERY = 0.01
 """Changes are pushed together, at most this often, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
+class Headline(NamedTuple):
     """What every table and change says of the supervisor itself."""
 
     epoch: int

@@ -97,7 +97,13 @@ def _run(first: int, number: int, jobs: int) -> Iterator[list[Found]]:
     if jobs <= 1 or len(chunks) <= 1:
         yield from map(_chunk, chunks)
         return
-    with multiprocessing.Pool(min(jobs, len(chunks)), initializer=_deaf) as pool:
+    interrupt = {signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)  # no child may be born with ears
+    try:
+        pool = multiprocessing.Pool(min(jobs, len(chunks)), initializer=_deaf)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
+    with pool:
         yield from pool.imap_unordered(_chunk, chunks)
 
 
