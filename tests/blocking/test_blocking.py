@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,3 +252,34 @@ def test_S17_the_services_for_threads(cluster: Cluster) -> None:
     worker.progress.done("tune")
     wait_for(lambda: services.progress_tracker[0].done)
     assert services.status_guard.instances["shout"].count == 1
+
+
+def test_V19_placing_stopping_and_deleting_for_threads(tmp_path: Path) -> None:
+    with DiscoveryService(ANY_PORT) as discovery:
+        at, state = discovery.endpoint, tmp_path / "state"
+        with (
+            Supervisor(announce=at, expect_workers=1, state_dir=state, losers="stop") as first,
+            Worker(at, worker_id="gpu-1") as worker,
+            Client(at) as client,
+        ):
+            first.wait_recovered(10)
+            one, two = first.place("shout", 2)
+            for placed in (one, two):
+                worker.serve(zrecover.Replica.from_uid(placed.uid, launch=placed.launch), str.upper)
+            worker.wait_registered(10)
+            assert client.call("shout", "hello", deadline=10) == "HELLO"
+            first.stop(one.uid)
+            wait_for(lambda: [replica.uid for replica in worker.replicas] == [two.uid])
+            assert first.delete(two.uid) in ("it is on disk", "workers keep it")
+            wait_for(lambda: worker.replicas == ())
+            for unknown in (first.stop, first.delete, first.forget):
+                with pytest.raises(ConfigError):
+                    unknown("x-rep0")
+        with Supervisor(announce=at, state_dir=state, expect_workers=0) as second:
+            assert second.wait_recovered(20).expected == (), "the worker has said goodbye"
+            with Worker(at, worker_id="gpu-2") as late:
+                for placed in (one, two):
+                    late.serve(zrecover.Replica.from_uid(placed.uid, launch=placed.launch), len)
+                wait_for(lambda: [replica.uid for replica in late.replicas] == [one.uid])
+    with pytest.raises(ConfigError):
+        Supervisor(ANY_PORT, losers="shoot")

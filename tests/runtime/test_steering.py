@@ -205,6 +205,29 @@ def test_V14_a_placement_waits_until_what_is_there_is_known() -> None:
     run(main)
 
 
+def test_V13_a_recovery_is_freed_of_a_worker_that_will_never_come(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with DiscoveryService(ANY) as discovery:
+            at = discovery.endpoint
+            async with Worker(at, worker_id="w"):
+                async with Supervisor(announce=at, expect_workers=1, state_dir=tmp_path) as first:
+                    await first.wait_recovered(10)
+            # It said goodbye to nobody: the supervisor was away.
+            async with Supervisor(announce=at, state_dir=tmp_path) as second:
+                await second.wait_leading(10)
+                with pytest.raises(Recovering, match="0 of 1 workers are back"):
+                    await second.wait_recovered(0.5)
+                with pytest.raises(ConfigError, match="no worker 'x' is registered or expected"):
+                    await second.forget("x")
+                await second.forget("w")
+                report = await second.wait_recovered(5)
+                assert (report.confidence, report.expected) == (Confidence.JOURNAL, ())
+                with pytest.raises(ConfigError):
+                    await second.forget("w")
+
+    run(main)
+
+
 def test_R2_the_policy_for_losers() -> None:
     async def main(policy: str) -> None:
         async with (

@@ -307,7 +307,8 @@ class Supervisor:
             return
         if self.leading:
             report = self.view.recovery
-            of = "" if report.expect_workers is None else f" of {report.expect_workers}"
+            expected = len(report.expected) or report.expect_workers
+            of = "" if expected is None else f" of {expected}"
             raise Recovering(f"recovering, {len(report.seen)}{of} workers are back")
         seen = self.discovery_error or f"this supervisor is {self.state}"
         raise NoSupervisor(f"not leading after {timeout:g} s: {seen}")

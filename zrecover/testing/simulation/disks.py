@@ -43,6 +43,7 @@ class Disk:
     """The mark that something could not be written."""
     made: int = 1
     """How often the file was begun."""
+    writes: int = 0
     slow: float = QUICK
     """The longest that a write or read takes."""
     writable: bool = True
@@ -60,6 +61,7 @@ class Disk:
 
     def put(self, changes: Iterable[Change]) -> None:
         """These are on it now."""
+        self.writes += 1
         memory = self.memory
         epoch, workers = memory.epoch, dict.fromkeys(memory.workers)
         stones = {stone.uid: stone for stone in memory.tombstones}
@@ -100,13 +102,14 @@ class Journal:
         """Something of this reign will never be on the disk."""
         self.backlog: list[Change] = []
         self.read = False
-        """Whether it could be read when this was last tried."""
+        """Whether it could be read when this was last tried, and nobody else has written since:
+        one who leads no more may, until this one's epoch is on it."""
         self.vouched = False
         """Whether what was read last named everybody."""
         self._process, self._schedule, self._rng, self._answer = process, schedule, rng, answer
         self._queue: deque[Effect] = deque()
         self._busy = False
-        self._reign = self._made = self._loaded = 0
+        self._reign = self._made = self._loaded = self._writes = 0
 
     @property
     def healthy(self) -> bool:
@@ -170,8 +173,9 @@ class Journal:
         self._made = disk.made
         if self.backlog:
             disk.behind = False
+        self.read = self.read and disk.writes == self._writes
         disk.put([*self.backlog, *changes])
-        self.backlog = []
+        self.backlog, self._writes = [], disk.writes
         if self.lost:
             disk.whole = False
         return True
@@ -187,7 +191,7 @@ class Journal:
         disk = self.disk
         if self.backlog and disk.works:
             self._write(())
-        self.read = disk.readable
+        self.read, self._writes = disk.readable, disk.writes
         if not self.read:
             return Memory()
         behind = disk.behind or self.lost
