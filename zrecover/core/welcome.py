@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Effect, Emit, Reply
@@ -28,8 +28,7 @@ _ROWS = 50  # each of them 1,000 characters at most: they fit a frame in any scr
 _DECIDED = (ReplicaStatus.READY, ReplicaStatus.REFUSED, ReplicaStatus.HELD)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """Whose reign it is and how often it wants to be told, in seconds."""
 
     epoch: int

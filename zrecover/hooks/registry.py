@@ -5,6 +5,7 @@ What may not come in: what a verdict leads to.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import traceback
@@ -92,6 +93,8 @@ class Plugins:
             raise ConfigError(f"settings for plugin {unknown[0]!r}, which is not installed")
         self.rows = tuple(rows[name] for name in sorted(rows))
         """All plugins found, by name."""
+        # Nobody comes or goes any more, and each replay asks.
+        self._impls = functools.lru_cache(maxsize=256)(self._having_a_say)
 
     # --- loading ---
 
@@ -171,14 +174,14 @@ class Plugins:
         """True where none but the built-in kinds has a say: our own code, and quick."""
         return all(type(impl.plugin) in (Plain, Sharded) for impl in self._impls(hook, kind))
 
-    def _impls(self, hook: str, kind: str) -> list[pluggy.HookImpl]:
+    def _having_a_say(self, hook: str, kind: str) -> tuple[pluggy.HookImpl, ...]:
         """Who has a say on `kind`, in pluggy's order: the last one registered first."""
-        return [
+        return tuple(
             impl
             for impl in reversed(getattr(self._manager.hook, hook).get_hookimpls())
             if self._only in (None, impl.plugin_name)
             and (not self._kinds.get(impl.plugin_name) or kind in self._kinds[impl.plugin_name])
-        ]
+        )
 
     def has(self, *hooks: str) -> bool:
         """True where some plugin that may decide implements one of them."""

@@ -32,6 +32,8 @@ class Deciding:
     def __init__(self, io: IoThread, node: CoreNode, asker: Asker) -> None:
         self._io, self._node, self._asker = io, node, asker
         self._pool = HandlerPool(_THREADS)
+        self._answers: dict[str, Decision] = {}
+        """Of our own kinds, which say the same of every claim that can be read."""
 
     def carry_out(self, effect: object) -> bool:
         """Do what the effect asks; False if it is none of ours. I/O thread only."""
@@ -61,8 +63,8 @@ class Deciding:
         return kinds <= _OURS and all(ours("zrecover_restore", kind) for kind in kinds)
 
     def _now(self, claims: tuple[m.Claim, ...]) -> tuple[Decision, ...]:
-        """The verdicts of our own kinds: the same for all claims that can be read."""
-        answers: dict[str, Decision] = {}
+        """The verdicts of our own kinds."""
+        answers = self._answers
         out: list[Decision] = []
         for claim in claims:
             if claim.kind not in answers or not _surely_legible(claim):
