@@ -180,7 +180,7 @@ def test_progress_is_told_to_people(house: House) -> None:
     supervisor.says("ready: supervisor ")
     worker = house.start("worker", "--endpoint", endpoint, "--id", "w")
     worker.says("ready: worker w serves nothing")
-    supervisor.says("worker w registered with 0 replicas")
+    supervisor.says("worker w registered, replicas 0")
     worker.signal(signal.SIGINT)
     assert worker.end() == 0
     supervisor.says("worker w said goodbye")
