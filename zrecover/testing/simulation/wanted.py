@@ -65,12 +65,16 @@ class Wanted:
     def place(self, placements: Iterable[Placement]) -> None:
         """These should exist."""
         for placement in placements:
-            stones = self.stones.get(placement.uid, [])
             old = self.placed.get(placement.uid, placement)
-            if not any(placement.launch <= stone.launch for stone in stones):
+            if not self.over(placement):
                 self.placed[placement.uid] = max(old, placement, key=lambda p: p.launch)
 
     # --- reading ---
+
+    def over(self, placement: Placement) -> bool:
+        """Whether what was asked for was deleted since."""
+        stones = self.stones.get(placement.uid, ())
+        return any(placement.launch <= stone.launch for stone in stones)
 
     def deleted(self, claim: Claim) -> bool:
         """Whether a claim is of something that was deleted."""
