@@ -193,6 +193,7 @@ class Worker(Hosted[worker.Worker]):
         insecure: bool = False,
         timing: Timing | None = None,
         give_up_after: float | None = None,
+        loading: Sequence[Replica] = (),
         on_event: Observer | None = None,
         http: str | None = None,
     ) -> None:
@@ -206,6 +207,7 @@ class Worker(Hosted[worker.Worker]):
                 insecure=insecure,
                 timing=timing,
                 give_up_after=give_up_after,
+                loading=loading,
                 on_event=on_event,
                 http=http,
             )

@@ -138,6 +138,7 @@ async def _run(
             worker_id=name,
             cluster=invocation.cluster_or_default,
             insecure=invocation.insecure,
+            loading=[serve.replica for serve, _ in factories],
             **options,
         ) as service:
             try:

@@ -6,7 +6,7 @@ Here the request server (in the loop) and the core (in the I/O thread) are kept 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from zrecover.core.inputs import Declared, StateChanged, Withdrawn
@@ -32,11 +32,28 @@ class Holdings:
         self._party, self._server = party, server
         self._created: dict[tuple[str, int], tuple[Replica, int]] = {}
         self._loading: set[tuple[str, int]] = set()
+        self._announced: set[tuple[str, int]] = set()
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
         """All of them, in the order in which they were declared."""
         return tuple(replica for replica, _ in self._created.values())
+
+    def announce(self, replicas: Iterable[Replica]) -> list[Claim]:
+        """These will be loaded: LOADING from the first registration on. Before that only."""
+        claims = []
+        for replica in replicas:
+            self._refuse_twice(replica)
+            created = _now_ms()
+            claims.append(claim_of(replica, ReplicaState.LOADING, created))
+            self._server.expect(replica)
+            self._created[replica.key] = (replica, created)
+            self._announced.add(replica.key)
+        return claims
+
+    def _refuse_twice(self, replica: Replica) -> None:
+        if replica.key in self._created:
+            raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
 
     async def serve(self, replica: Replica, handler: Handler, *, inline: bool) -> None:
         """Serve a replica; see `Worker.serve`."""
@@ -44,14 +61,18 @@ class Holdings:
         claim = claim_of(replica, ReplicaState.READY, created)
         self._server.add(replica, handler, inline=inline)
         self._loading.discard(replica.key)
+        self._announced.discard(replica.key)
         await self._declare(replica, claim, created)
 
     async def load(self, replica: Replica, factory: Callable[..., Any], *, inline: bool) -> None:
         """Load a model and serve it; see `Worker.load`."""
         created = _now_ms()
+        if replica.key in self._announced:
+            self._announced.discard(replica.key)
+            created = self._created[replica.key][1]
+        else:
+            self._refuse_twice(replica)
         claim = claim_of(replica, ReplicaState.LOADING, created)
-        if replica.key in self._created:
-            raise ConfigError(f"{replica.uid}, shard {replica.shard}, is served or loaded already")
         self._server.expect(replica)
         self._loading.add(replica.key)
         try:
@@ -70,6 +91,7 @@ class Holdings:
         self._server.remove((uid, shard))
         self._created.pop((uid, shard), None)
         self._loading.discard((uid, shard))
+        self._announced.discard((uid, shard))
         await self._feed(Withdrawn(uid, shard))
 
     async def drain(self, timeout: float) -> bool:

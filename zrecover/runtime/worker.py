@@ -41,6 +41,7 @@ from zrecover.runtime.serving import RequestServer
 from zrecover.runtime.standing import Beacon, Standing, why_unready
 from zrecover.runtime.telling import Caches, Events, Progress, Telling
 from zrecover.wire.codec import TO_WORKER
+from zrecover.wire.messages import Claim
 
 __all__ = ["Worker"]
 
@@ -57,6 +58,8 @@ class Worker:
         insecure: needed outside loopback, since the traffic is not encrypted.
         timing: all waits; heartbeat and time-out are told by the supervisor.
         give_up_after: seconds without a supervisor after which it gives up; None: never.
+        loading: replicas that will be given to `load` or `serve`: known as LOADING from the first
+            registration on, so that nobody takes them for unknown meanwhile.
         on_event: called with each event, in a thread of its own.
         plugins: decide what may be offered; None takes all that are installed.
         http: answers `/metrics`, `/livez` and `/readyz` at this `host:port`; port `*` takes any
@@ -78,6 +81,7 @@ class Worker:
         insecure: bool = False,
         timing: Timing | None = None,
         give_up_after: float | None = None,
+        loading: Sequence[Replica] = (),
         on_event: Observer | None = None,
         plugins: Plugins | None = None,
         http: str | None = None,
@@ -95,6 +99,7 @@ class Worker:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._insecure, self._give_up_after = insecure, give_up_after
+        self._will_load, self._claims = tuple(loading), list[Claim]()
         self._party = Party("worker", timing or Timing(), on_event, plugins)
         self.address = ""
         """Where clients reach it; known after entering."""
@@ -125,6 +130,7 @@ class Worker:
                 party.context, self.cluster, timing=party.timing, insecure=self._insecure
             )
             self._holdings = Holdings(party, self._server)
+            self._claims = self._holdings.announce(self._will_load)
             bound = self._server.bind(self._bind)
             self.address = advertised(bound, self._advertise, "worker")
             self._incarnation = time.time_ns() // 1_000_000
@@ -173,6 +179,8 @@ class Worker:
         node.connector = Connector(
             io, node, TO_WORKER, node.feed, party.timing, insecure=self._insecure
         )
+        for claim in self._claims:
+            core.inventory.put(claim)
         io.add(node)
 
     async def _close(self) -> None:
