@@ -196,9 +196,9 @@ def _in_turn(
     factory: Callable[..., Any], turn: threading.Event, done: threading.Event
 ) -> Callable[..., Any]:
     @wraps(factory)
-    def in_turn(*args: Any) -> Any:
+    def in_turn(*args: Any, **options: Any) -> Any:
         turn.wait()
-        made = factory(*args)
+        made = factory(*args, **options)
         done.set()
         return made
 

@@ -102,12 +102,13 @@ class Recovery:
         """Those of them that may still come: evidence may be older than a goodbye."""
         return {worker: None for worker in workers if worker not in self._left}
 
-    def check(self, now: float, *, undecided: bool = False) -> bool:
+    def check(self, now: float, *, undecided: bool = False, unread: bool = False) -> bool:
         """End the recovery if the evidence is there; True the moment it ends.
 
         `undecided`: plugins are being asked about some group. Who would end it now would tell
-        clients that the group is not there.
+        clients that the group is not there. `unread`: the journal has not been read yet.
         """
+        undecided = undecided or unread
         if self.confidence is not None:
             return False
         self._waits = now < self._began + self._least
@@ -115,7 +116,7 @@ class Recovery:
         if undecided and now < self._began + self._window + self._grace:
             return False
         counted = self.expect_workers is not None and self.seen >= self.expect_workers
-        if undecided:  # for too long: what is not known yet is not waited for
+        if unread:  # for too long: what was placed and deleted is not known
             self.confidence = Confidence.WINDOW
         elif self._source is not None and not self.missing and (counted or not self._waits):
             # A second source that agrees makes waiting for an even newer roster needless.

@@ -313,9 +313,8 @@ class SupervisorCore:
 
     @property
     def _undecided(self) -> bool:
-        """True while what is here already is not judged, or not known."""
-        registry, registrar = self.registry, self.registrar
-        return bool(registrar.undecided or registry.rebuilding or self.steward.recalling)
+        """True while what is here already is not judged."""
+        return bool(self.registrar.undecided or self.registry.rebuilding)
 
     # --- time ---
 
@@ -333,7 +332,9 @@ class SupervisorCore:
             self.evidence.judged(uid, now, self.registry.replicas.get(uid))
         self.publisher.touch(self.registrar.touched)
         self.registrar.touched.clear()
-        if self.recovery.check(now, undecided=self._undecided) and self._move(_I.COMPLETED):
+        if self.recovery.check(
+            now, undecided=self._undecided, unread=self.steward.recalling
+        ) and self._move(_I.COMPLETED):
             self.publisher.audience.bump()
             self.steward.completed(self.recovery.missing, out)
             report = self.recovery.report(self.registry, now)

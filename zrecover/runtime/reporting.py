@@ -53,7 +53,7 @@ class Reporter:
         Nobody is woken where nobody listens: a thread that wakes takes the interpreter from the
         one that tells.
         """
-        if not self._observers and not (self._logs and self._log.isEnabledFor(logging.INFO)):
+        if not self._observers and not (self._logs and self._log.isEnabledFor(_level_of(event))):
             return
         if self._queue.qsize() >= _ROOM:
             self.dropped += 1
@@ -82,5 +82,8 @@ class Reporter:
             times = self._repeats[type(event)] = self._repeats.get(type(event), 0) + 1
             if times > _QUIET_MOST and times % 1000:
                 return
-        level = logging.WARNING if isinstance(event, _LOUD) else logging.INFO
-        self._log.log(level, "%s", event)
+        self._log.log(_level_of(event), "%s", event)
+
+
+def _level_of(event: Event) -> int:
+    return logging.WARNING if isinstance(event, _LOUD) else logging.INFO
