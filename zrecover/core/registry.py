@@ -94,6 +94,7 @@ class Registry:
         self.rebuilding: dict[str, tuple[Placed, ...]] = {}
         """Complete groups of which the plugins have to rebuild something."""
         self._outcomes: dict[str, Outcome] = {}
+        self._replayed: set[str] = set()
 
     def swap(self, record: WorkerRecord) -> list[str]:
         """Put `record` in the place of the worker's old one; the uids it concerns."""
@@ -171,6 +172,7 @@ class Registry:
         self._models.clear()
         self.rebuilding.clear()
         self._outcomes.clear()
+        self._replayed.clear()
         self._model_views.clear()
         return uids
 
@@ -259,8 +261,13 @@ class Registry:
         for uid in uids:
             claims = self._claims.get(uid)
             self.rebuilding.pop(uid, None)
+            self._replayed.discard(uid)
             after = None
             if claims:
+                for candidate in claims.values():
+                    if candidate.replayed and candidate.accepted:
+                        self._replayed.add(uid)
+                        break
                 after = judge(uid, claims.values(), self._outcomes.get(uid))
                 if after.state is ReplicaStatus.REBUILDING:
                     self.rebuilding[uid] = to_rebuild(claims.values())

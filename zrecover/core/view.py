@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from zrecover.ids import Launch
 from zrecover.model import Verdict, WorkerState
 
@@ -72,8 +74,7 @@ class Confidence(StrEnum):
     QUIET = "quiet"
 
 
-@dataclass(frozen=True, slots=True)
-class ShardView:
+class ShardView(msgspec.Struct, frozen=True, gc=False):
     """Where one shard is."""
 
     shard: int
@@ -106,8 +107,7 @@ class Skipped:
     plugin: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaView:
+class ReplicaView(msgspec.Struct, frozen=True, gc=False):
     """One replica, judged from all claims on it."""
 
     uid: str
