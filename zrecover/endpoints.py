@@ -66,7 +66,14 @@ def parse_endpoint(text: str) -> Endpoint:
 
     Raises InvalidEndpoint that says what to write instead.
     """
-    match = _FORM.fullmatch(text) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        raise InvalidEndpoint(f"{text!r} is not an endpoint; write tcp://host:port")
+    return _parse(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parse(text: str) -> Endpoint:
+    match = _FORM.fullmatch(text)
     if match is None:
         raise InvalidEndpoint(f"{text!r} is not an endpoint; write tcp://host:port")
     port = 0 if match["port"] == "*" else int(match["port"])

@@ -85,7 +85,7 @@ NO_LAUNCH = Launch(0, 0)
 NO_SESSION = Session(0, 0)
 """No supervisor gives it: epochs begin above 0."""
 
-_UID = re.compile(r"(?P<model>.+)-rep(?P<index>0|[1-9][0-9]{0,8})", re.DOTALL)
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _COORDINATOR = re.compile(r".+-rank(0|[1-9][0-9]*)", re.DOTALL)
 
 
@@ -113,9 +113,9 @@ def parse_uid(uid: str) -> tuple[str, int]:
     Raises InvalidReplica for a text that does not round-trip, such as `llama-2`,
     `llama-rep01` or the coordinator `llama-rank0`.
     """
-    match = _UID.fullmatch(uid)
-    if match is None:
+    model, _, index = uid.rpartition("-rep")
+    if not model or not _INDEX.fullmatch(index):
         if _COORDINATOR.fullmatch(uid):
             raise InvalidReplica(f"{uid!r} names a coordinator, which is never replayed")
         raise InvalidReplica(f"{uid!r} is not a replica uid; write it as {uid}-rep0")
-    return match["model"], int(match["index"])
+    return model, int(index)

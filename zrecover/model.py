@@ -139,7 +139,8 @@ class Replica:
             raise InvalidReplica(f"launch must be a pair of numbers, not {self.launch!r}") from None
         _whole("launch", launch.epoch, 0, 2**53 - 1)
         _whole("launch", launch.n, 0, 2**53 - 1)
-        put(self, "launch", launch)
+        # The one that means "nobody placed it" need not travel.
+        put(self, "launch", NO_LAUNCH if launch == NO_LAUNCH else launch)
         if not isinstance(self.metadata, Mapping) or not all(
             isinstance(key, str) for key in self.metadata
         ):

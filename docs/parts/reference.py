@@ -191,6 +191,21 @@ def _public(cls: type) -> Iterable[tuple[str, Any]]:
             yield name, value
 
 
+def _fields(cls: type) -> list[tuple[str, Any]]:
+    """Names and types of a record's fields; none where it is no record."""
+    if issubclass(cls, msgspec.Struct):
+        return [
+            (field.name, cls.__annotations__[field.name]) for field in msgspec.structs.fields(cls)
+        ]
+    if dataclasses.is_dataclass(cls):
+        return [(field.name, field.type) for field in dataclasses.fields(cls)]
+    if issubclass(cls, tuple):  # a named one
+        return [
+            (name, getattr(of, "__forward_arg__", of)) for name, of in cls.__annotations__.items()
+        ]
+    return []
+
+
 def _class(cls: type) -> str:
     parts = [_code(_signature(cls, name=cls.__name__).replace(" -> None", "")), prose(cls.__doc__)]
     if cls in HANDLES:
@@ -203,10 +218,9 @@ def _class(cls: type) -> str:
                 _annotation(inspect.signature(value.fget).return_annotation) if value.fget else ""
             )
             rows.append((f"`{name}`: `{kind}`", first_sentence(value.__doc__ or "")))
-    if dataclasses.is_dataclass(cls) and "Args:" not in (cls.__doc__ or ""):
+    if "Args:" not in (cls.__doc__ or ""):
         rows = [
-            (f"`{field.name}`: `{_annotation(field.type)}`", _meaning(cls, field.name))
-            for field in dataclasses.fields(cls)
+            (f"`{name}`: `{_annotation(kind)}`", _meaning(cls, name)) for name, kind in _fields(cls)
         ] + rows
     if rows:
         parts.append(table(("attribute", "meaning"), rows))
@@ -236,13 +250,9 @@ def _value(cls: type) -> str:
         numbered = len(rows[0]) == 3
         head = ("member", "value", "meaning") if numbered else ("value", "meaning")
         return f"{prose(cls.__doc__)}\n\n{table(head, rows)}"
-    if dataclasses.is_dataclass(cls):
-        types = {field.name: field.type for field in dataclasses.fields(cls)}
-    else:  # a named tuple
-        types = {
-            name: getattr(of, "__forward_arg__", of) for name, of in cls.__annotations__.items()
-        }
-    rows = [(f"`{n}`", f"`{_annotation(of)}`", _meaning(cls, n)) for n, of in types.items()]
+    rows = [
+        (f"`{name}`", f"`{_annotation(kind)}`", _meaning(cls, name)) for name, kind in _fields(cls)
+    ]
     for name, value in _public(cls):
         if isinstance(value, property) and value.fget is not None:
             kind = _annotation(inspect.signature(value.fget).return_annotation)

@@ -274,7 +274,7 @@ def judging(
 def incomplete_sets_are_routed() -> Patch:
     def after(view: ReplicaView) -> ReplicaView:
         whole = view.state is not ReplicaStatus.INCOMPLETE
-        return view if whole else replace(view, state=ReplicaStatus.READY)
+        return view if whole else msgspec.structs.replace(view, state=ReplicaStatus.READY)
 
     return judging(lambda candidate: candidate, after)
 

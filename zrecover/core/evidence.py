@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from zrecover.core.registry import WorkerRecord
 from zrecover.core.view import Conflict, ReplicaView
@@ -31,7 +33,7 @@ _DECIDED = {
 }
 
 
-class Note(NamedTuple):
+class Note(msgspec.Struct, frozen=True, gc=False):
     """One thing that happened; `text` is formatted with `values` when it is read."""
 
     at: float
@@ -63,7 +65,7 @@ class Evidence:
                 self._lost.pop(self._of.popitem(last=False)[0], None)
         else:
             self._of.move_to_end(subject)
-            if notes[-1][1:] == (text, values):
+            if notes[-1].text == text and notes[-1].values == values:
                 return
         notes.append(Note(at, text, values))
         if len(notes) > self._notes:

@@ -103,6 +103,7 @@ class Registry:
         """Complete groups of which the plugins have to rebuild something."""
         self._outcomes: dict[str, Outcome] = {}
         self.downs = Downs()
+        self._replayed: set[str] = set()
 
     def swap(self, record: WorkerRecord) -> list[str]:
         """Put `record` in the place of the worker's old one; the uids it concerns."""
@@ -183,6 +184,7 @@ class Registry:
         self.intent.clear()
         self.downs.clear()
         self._outcomes.clear()
+        self._replayed.clear()
         self._model_views.clear()
         return uids
 
@@ -222,16 +224,9 @@ class Registry:
 
     def replayed(self) -> list[str]:
         """Replicas that came back by a registration and were accepted."""
-        found = []
-        for uid, claims in self._claims.items():  # of very many, for each view
-            replica = self.replicas.get(uid)
-            if replica is None or replica.verdict < Verdict.ROUTES:  # deleted, or refused
-                continue
-            for candidate in claims.values():
-                if candidate.replayed and candidate.accepted:
-                    found.append(uid)
-                    break
-        return sorted(found)
+        known = self.replicas  # without those that are deleted
+        routed = Verdict.ROUTES
+        return sorted(u for u in self._replayed if u in known and known[u].verdict >= routed)
 
     def recomputed(self) -> dict[str, ReplicaView]:
         """All replicas judged anew from the records alone; equals `replicas`."""
@@ -321,6 +316,11 @@ class Registry:
             claims = self._claims.get(uid, {}).values()
             visible = self.intent.visible(uid, claims)
             self.rebuilding.pop(uid, None)
+            self._replayed.discard(uid)
+            for candidate in claims:
+                if candidate.replayed and candidate.accepted:
+                    self._replayed.add(uid)
+                    break
             after = self._judged(uid, visible)
             if not claims:
                 self._outcomes.pop(uid, None)

@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
+
 from zrecover.ids import Launch
 from zrecover.model import Verdict, WorkerState
 
@@ -76,8 +78,7 @@ class Confidence(StrEnum):
     QUIET = "quiet"
 
 
-@dataclass(frozen=True, slots=True)
-class ShardView:
+class ShardView(msgspec.Struct, frozen=True, gc=False):
     """Where one shard is."""
 
     shard: int
@@ -122,8 +123,7 @@ class Skipped:
     plugin: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaView:
+class ReplicaView(msgspec.Struct, frozen=True, gc=False):
     """One replica, judged from all claims on it."""
 
     uid: str
