@@ -62,7 +62,10 @@ async def test_L05_a_worker_back_at_its_address_replaces_the_killed_one(cluster:
         )
         after = await status_like(
             client,
-            lambda status: [row["pid"] for row in status["workers"]] == [new.pid],
+            lambda status: (
+                [row["pid"] for row in status["workers"]] == [new.pid]
+                and status["models"]["echo"]["ready"] == 1
+            ),
             "the new process in the view",
         )
         second = await ask(client, "echo-rep0")

@@ -312,9 +312,9 @@ def the_index_is_not_kept_up_to_date() -> Patch:
 def a_recovery_ends_at_once() -> Patch:
     original = Recovery.check
 
-    def check(self: Recovery, now: float, *, undecided: bool = False) -> bool:
+    def check(self: Recovery, now: float, *, undecided: bool = False, unread: bool = False) -> bool:
         self._window, window = 0.0, self._window
-        ended = original(self, now, undecided=undecided)
+        ended = original(self, now, undecided=undecided, unread=unread)
         self._window = window
         return ended
 
