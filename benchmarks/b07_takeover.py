@@ -46,17 +46,20 @@ class Stream:
 
     answered: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    ended: bool = False
+    """No more are to be sent."""
 
     async def run(self, client: Client) -> None:
-        """Until it is cancelled."""
+        """Until it is `ended`, and what was sent before is answered."""
         tasks: set[asyncio.Task[None]] = set()
         due = time.monotonic()
-        while True:
+        while not self.ended:
             task = asyncio.create_task(self._one(client))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
             due += EVERY
             await asyncio.sleep(max(0.0, due - time.monotonic()))
+        await asyncio.gather(*tasks)
 
     async def _one(self, client: Client) -> None:
         try:
@@ -114,7 +117,8 @@ async def story(runs: int, calm: float) -> tuple[list[float], list[float], list[
                 usual.append(quantiles(stream.gaps(began, killed), n=100)[-1])
                 longest.append(max(stream.gaps(killed - 5 * EVERY, time.monotonic())))
                 leader = standby
-            sending.cancel()
+            stream.ended = True
+            await sending
     return takeovers, longest, usual, stream.failed
 
 
