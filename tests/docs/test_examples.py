@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,13 +39,15 @@ def started() -> Iterator[Started]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         for example in EXAMPLES
     }
     yield processes
     for process in processes.values():
-        if process.poll() is None:
-            process.kill()
+        # What an example has started goes with it: it would hold the pipes open.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 

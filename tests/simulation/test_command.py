@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -68,12 +69,16 @@ def test_ctrl_c_ends_it() -> None:
         text=True,
         start_new_session=True,
     )
-    end = time.monotonic() + 20
-    while children_of(process.pid) < 2 and time.monotonic() < end:
-        time.sleep(0.05)
-    time.sleep(1.0)  # until they are deaf to it
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        end = time.monotonic() + 20
+        while children_of(process.pid) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(1.0)  # until they are deaf to it
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert out.splitlines()[-1].endswith(" seeds, 0 violations")
     assert "Traceback" not in err
