@@ -20,9 +20,9 @@ from zrecover.core.inputs import Freshen
 from zrecover.core.link import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.errors import ConfigError, LifecycleError, NoSupervisor, Recovering
-from zrecover.ids import Cursor, check_name
+from zrecover.ids import Cursor
 from zrecover.runtime.calling import CallPool
-from zrecover.runtime.declaring import endpoints_of
+from zrecover.runtime.declaring import endpoints_of, name_of
 from zrecover.runtime.following import follow
 from zrecover.runtime.known import Known, Source
 from zrecover.runtime.linking import Connector
@@ -63,11 +63,8 @@ class Client:
         on_event: Observer | None = None,
     ) -> None:
         self._endpoints = endpoints_of(endpoint, insecure=insecure)
-        try:
-            self.cluster = check_name("cluster", cluster)
-            self.name = check_name("name", name or f"client-{os.getpid()}-{secrets.token_hex(3)}")
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        self.cluster = name_of("cluster", cluster)
+        self.name = name_of("name", name or f"client-{os.getpid()}-{secrets.token_hex(3)}")
         self._insecure = insecure
         self._party = Party("client", timing or Timing(), on_event)
         self._core: ClientCore | None = None

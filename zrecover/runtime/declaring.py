@@ -1,4 +1,4 @@
-"""From what a user declares to what travels: endpoints and claims, checked."""
+"""From what a user declares to what travels: names, endpoints and claims, checked."""
 
 from __future__ import annotations
 
@@ -6,13 +6,32 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zrecover.endpoints import check_connect
+from zrecover.endpoints import Endpoint, check_bind, check_connect
 from zrecover.errors import BadMessage, ConfigError, InvalidReplica
+from zrecover.ids import check_name
 from zrecover.model import Replica, ReplicaState
 from zrecover.wire.codec import encode_claim
 from zrecover.wire.messages import Claim
 
-__all__ = ["claim_of", "endpoints_of"]
+__all__ = ["advertise_of", "claim_of", "endpoints_of", "name_of"]
+
+
+def name_of(what: str, value: str) -> str:
+    """`value`, which can name a `what`. Raises ConfigError."""
+    try:
+        return check_name(what, value)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def advertise_of(text: str | None, *, insecure: bool) -> Endpoint | None:
+    """The address that others are told, None where none is given. Raises ConfigError."""
+    if text is None:
+        return None
+    advertise = check_bind(text, insecure=insecure, what="advertise")
+    if advertise.wildcard:
+        raise ConfigError(f"advertise {text!r} stands for every interface")
+    return advertise
 
 
 def endpoints_of(endpoint: str | Sequence[str], *, insecure: bool) -> tuple[str, ...]:

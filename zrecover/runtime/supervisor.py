@@ -27,8 +27,8 @@ from zrecover.errors import (
     Recovering,
 )
 from zrecover.hooks import PluginRow, Plugins
-from zrecover.ids import check_name
 from zrecover.runtime.deciding import Deciding
+from zrecover.runtime.declaring import advertise_of, name_of
 from zrecover.runtime.discovery import open_discovery
 from zrecover.runtime.http import HttpListener
 from zrecover.runtime.keeping import KeptServices, ServiceViews
@@ -105,16 +105,12 @@ class Supervisor:
         elif announce is not None:
             self._target = check_connect(announce, insecure=insecure, what="announce")
         self._bind = check_bind(bind, insecure=insecure)
-        self._advertise = None
-        if advertise is not None:
-            self._advertise = check_bind(advertise, insecure=insecure, what="advertise")
-            if self._advertise.wildcard:
-                raise ConfigError(f"advertise {advertise!r} stands for every interface")
+        self._advertise = advertise_of(advertise, insecure=insecure)
         if expect_workers is not None and (
             not isinstance(expect_workers, int) or expect_workers < 0
         ):
             raise ConfigError(f"expect_workers must be a number of workers, not {expect_workers}")
-        self.cluster = _name("cluster", cluster)
+        self.cluster = name_of("cluster", cluster)
         self._expect, self._insecure = expect_workers, insecure
         timing = timing_with(
             timing or Timing(), recovery_window=recovery_window, lost_after=lost_after
@@ -368,10 +364,3 @@ class Supervisor:
     def _fenced(self) -> Fenced:
         leader = self._core.leader if self._core is not None else "another one"
         return Fenced(f"supervisor {self.boot} is superseded: {leader} leads now")
-
-
-def _name(what: str, value: str) -> str:
-    try:
-        return check_name(what, value)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None

@@ -15,16 +15,14 @@ from zrecover.config import DEFAULT_CLUSTER, Timing
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.endpoints import check_bind
 from zrecover.errors import (
-    ConfigError,
     Fenced,
     LifecycleError,
     NoSupervisor,
 )
 from zrecover.hooks import PluginRow, Plugins
-from zrecover.ids import check_name
 from zrecover.model import Replica
 from zrecover.runtime.deciding import Deciding
-from zrecover.runtime.declaring import endpoints_of
+from zrecover.runtime.declaring import advertise_of, endpoints_of, name_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.holdings import Holdings
 from zrecover.runtime.http import HttpListener
@@ -88,16 +86,9 @@ class Worker:
     ) -> None:
         self._endpoints = endpoints_of(endpoint, insecure=insecure)
         self._bind = check_bind(bind, insecure=insecure)
-        self._advertise = None
-        if advertise is not None:
-            self._advertise = check_bind(advertise, insecure=insecure, what="advertise")
-            if self._advertise.wildcard:
-                raise ConfigError(f"advertise {advertise!r} stands for every interface")
-        try:
-            self.worker_id = check_name("worker_id", worker_id)
-            self.cluster = check_name("cluster", cluster)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        self._advertise = advertise_of(advertise, insecure=insecure)
+        self.worker_id = name_of("worker_id", worker_id)
+        self.cluster = name_of("cluster", cluster)
         self._insecure, self._give_up_after = insecure, give_up_after
         self._will_load, self._claims = tuple(loading), list[Claim]()
         self._party = Party("worker", timing or Timing(), on_event, plugins)
