@@ -29,6 +29,7 @@ def test_what_is_in_flight_is_finished_before_a_replica_is_stopped() -> None:
             Client(supervisor.endpoint) as client,
         ):
             await worker.serve(Replica("m"), patient)
+            await soon(lambda: states(supervisor, "m") == [("m-rep0", ReplicaStatus.READY)])
             call = asyncio.create_task(client.call("m", "done", deadline=20))
             await began.wait()
             await supervisor.stop("m-rep0")
@@ -40,11 +41,13 @@ def test_what_is_in_flight_is_finished_before_a_replica_is_stopped() -> None:
             go.set()
             assert await call == "done"
             await soon(lambda: worker.replicas == (), "the end of it")
+            await soon(lambda: states(supervisor, "m") == [], "the supervisor to know of it")
             with pytest.raises(ConfigError, match="no worker holds 'm-rep0'"):
                 await supervisor.stop("m-rep0")
             with pytest.raises(ConfigError, match="no worker holds 'm-rep0'"):
                 await client.stop_replica("m-rep0")
             await worker.serve(Replica("m"), shout)  # it was stopped, not deleted
+            await soon(lambda: states(supervisor, "m") == [("m-rep0", ReplicaStatus.READY)])
             assert await client.call("m", "again", deadline=10) == "AGAIN"
             assert len(worker.replicas) == 1
 
@@ -111,6 +114,7 @@ def test_a_worker_that_closes_while_it_obeys_leaves_nothing_behind() -> None:
         ):
             async with Worker(supervisor.endpoint, worker_id="w") as worker:
                 await worker.serve(Replica("m"), endless)
+                await soon(lambda: states(supervisor, "m") == [("m-rep0", ReplicaStatus.READY)])
                 call = asyncio.create_task(client.call("m", "x", deadline=20))
                 await began.wait()
                 await supervisor.stop("m-rep0")
