@@ -38,6 +38,11 @@ class Publisher:
         """When the next push is due; None while there is nothing to push."""
         self._boot, self._registry, self._limits = boot, registry, limits
 
+    @property
+    def pending(self) -> bool:
+        """Some client lacks something, or did at the last `push`."""
+        return self.push_at is not None or self.audience.waiting
+
     def begin(self) -> None:
         """A new reign: numbers start anew, clients ask anew."""
         self.audience = Audience(self._limits)

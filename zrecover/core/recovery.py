@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from zrecover.core.registry import Registry
-from zrecover.core.view import Confidence, RecoveryReport, Skipped
+from zrecover.core.view import Confidence, Conflict, RecoveryReport, Skipped
 from zrecover.ids import RosterVersion
 from zrecover.model import Verdict
 
@@ -38,6 +40,8 @@ class Recovery:
         self._source: Confidence | None = None
         self._version = RosterVersion(0, 0)
         self._waits = True
+        self._found: _Found | None = None
+        self._found_at = 0
 
     @property
     def next_deadline(self) -> float | None:
@@ -132,6 +136,32 @@ class Recovery:
 
     def report(self, registry: Registry, now: float) -> RecoveryReport:
         """How it went, or goes."""
+        if self._found is None or self._found_at != registry.revision:
+            self._found_at = registry.revision
+            self._found = _Found.of(registry)
+        return RecoveryReport(
+            expect_workers=self.expect_workers,
+            expected=tuple(sorted(self._expected)),
+            seen=tuple(sorted(self._seen)),
+            missing=self.missing,
+            restored=self._found.restored,
+            skipped=self._found.skipped,
+            conflicts=self._found.conflicts,
+            confidence=self.confidence,
+            seconds=(now if self._ended is None else self._ended) - self._began,
+        )
+
+
+class _Found(NamedTuple):
+    """What all records and replicas together say; the same until one of them changes."""
+
+    restored: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    conflicts: tuple[Conflict, ...]
+
+    @classmethod
+    def of(cls, registry: Registry) -> _Found:
+        """Look at all of them."""
         skipped = [
             Skipped(key.uid, record.worker, decision.reason, decision.plugin)
             for record in registry.workers.values()
@@ -150,14 +180,8 @@ class Recovery:
             if replica.shards and replica.verdict < Verdict.ROUTES and replica.uid not in named
         ]
         conflicts = [c for r in registry.replicas.values() for c in r.conflicts]
-        return RecoveryReport(
-            expect_workers=self.expect_workers,
-            expected=tuple(sorted(self._expected)),
-            seen=tuple(sorted(self._seen)),
-            missing=self.missing,
+        return cls(
             restored=tuple(registry.replayed()),
             skipped=tuple(sorted(skipped, key=lambda s: (s.uid, s.worker))),
             conflicts=tuple(sorted(conflicts, key=lambda c: (c.uid, c.shard, c.worker))),
-            confidence=self.confidence,
-            seconds=(now if self._ended is None else self._ended) - self._began,
         )

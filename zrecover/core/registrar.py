@@ -82,6 +82,8 @@ class Registrar:
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
         self._ticket = self._sessions = 0
+        self._pace: Pace | None = None
+        self._pace_of = (0, 0)
 
     @property
     def undecided(self) -> bool:
@@ -100,15 +102,18 @@ class Registrar:
 
     @property
     def pace(self) -> Pace:
-        """What a worker is told of this reign."""
-        scale = self.scale
-        return Pace(
-            self.epoch,
-            self._boot,
-            interval=self._timing.heartbeat * scale,
-            timeout=self._timing.timeout * scale,
-            spread=self.spread,
-        )
+        """What a worker is told of this reign; each heartbeat asks."""
+        size = len(self._registry.workers)
+        if self._pace is None or self._pace_of != (self.epoch, size):
+            self._pace_of, scale = (self.epoch, size), self.scale
+            self._pace = Pace(
+                self.epoch,
+                self._boot,
+                interval=self._timing.heartbeat * scale,
+                timeout=self._timing.timeout * scale,
+                spread=self.spread,
+            )
+        return self._pace
 
     @property
     def spread(self) -> float:

@@ -71,6 +71,18 @@ class WorkerRecord:
         self.claims[key], self.digests[key], self.decisions[key] = claim, digest, decision
         self.replayed.add(key)
 
+    def view(self) -> WorkerView:
+        """The worker as last heard."""
+        return WorkerView(
+            id=self.worker,
+            incarnation=self.incarnation,
+            state=self.state,
+            address=self.address,
+            pid=self.pid,
+            busy_for=self.busy_for,
+            replicas=tuple(dict.fromkeys(key.uid for key in self.claims)),
+        )
+
     def candidate(self, key: Key) -> Candidate:
         """The claim as the judge sees it."""
         return Candidate(
@@ -104,6 +116,8 @@ class Registry:
         self._outcomes: dict[str, Outcome] = {}
         self.downs = Downs()
         self._replayed: set[str] = set()
+        self._seen_at = -1
+        self._seen: dict[str, WorkerView] = {}
 
     def swap(self, record: WorkerRecord) -> list[str]:
         """Put `record` in the place of the worker's old one; the uids it concerns."""
@@ -208,19 +222,21 @@ class Registry:
             yield self.model(name)
 
     def worker_views(self) -> dict[str, WorkerView]:
-        """All registered workers as last heard, by id."""
-        return {
-            record.worker: WorkerView(
-                id=record.worker,
-                incarnation=record.incarnation,
-                state=record.state,
-                address=record.address,
-                pid=record.pid,
-                busy_for=record.busy_for,
-                replicas=tuple(dict.fromkeys(key.uid for key in record.claims)),
-            )
-            for record in sorted(self.workers.values(), key=lambda record: record.worker)
+        """All registered workers as last heard, by id; not to be changed by whoever gets it."""
+        if self._seen_at != self.revision:
+            self._seen_at = self.revision
+            records = sorted(self.workers.values(), key=lambda record: record.worker)
+            self._seen = {record.worker: record.view() for record in records}
+            return self._seen
+        # Nothing has happened but heartbeats: nearly all say what the ones before said.
+        busy = {
+            worker: record.view()
+            for worker, record in self.workers.items()
+            if record.busy_for != self._seen[worker].busy_for
         }
+        if busy:
+            self._seen = self._seen | busy
+        return self._seen
 
     def replayed(self) -> list[str]:
         """Replicas that came back by a registration and were accepted."""

@@ -343,7 +343,8 @@ class SupervisorCore:
             )
             out.append(Emit(event))
         self.reign.spread = self.registrar.spread
-        self.publisher.push(self.headline(), now, out)
+        if self.publisher.pending:
+            self.publisher.push(self.headline(), now, out)
 
     def _expire(self, now: float, out: list[Effect]) -> None:
         at = self.liveness.next_deadline

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from zrecover.core.effects import Decide, Effect, Emit, Offer, Rebuild
+from zrecover.core.effects import Decide, Effect, Emit, Offer, Rebuild, Reply
 from zrecover.core.events import Event
 from zrecover.core.inputs import Start, Stop, Tick
 from zrecover.runtime.linking import Connector
@@ -140,6 +140,8 @@ class CoreNode:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
+            case Reply() if self.listener is not None:  # nearly always
+                self.listener.carry_out(effect)
             case Emit(event):
                 self._report(event)
             case Decide() | Offer() | Rebuild():
