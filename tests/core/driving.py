@@ -20,12 +20,13 @@ from zrecover.core.client import ClientCore
 from zrecover.core.discovery import DiscoveryCore
 from zrecover.core.events import Event
 from zrecover.core.intent import Intent
-from zrecover.core.memory import Change, Kept, Memory, Placement, Tombstone
+from zrecover.core.memory import Memory
 from zrecover.core.reign import Candidacy
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.ids import NO_LAUNCH, Launch
 from zrecover.model import PLAIN, SHARDED, Decision, ReplicaState, Verdict
+from zrecover.testing.simulation.disks import with_changes
 from zrecover.wire import messages as m
 from zrecover.wire.codec import (
     FROM_DISCOVERY,
@@ -108,28 +109,6 @@ class Pipe:
     server: Node
     asks: bool = False
     open: bool = True
-
-
-def remembered(memory: Memory, changes: tuple[Change, ...]) -> Memory:
-    """What a journal holds after these changes."""
-    epoch, workers = memory.epoch, dict.fromkeys(memory.workers)
-    stones = {stone.uid: stone for stone in memory.tombstones}
-    placed = {placement.uid: placement for placement in memory.placements}
-    for change in changes:
-        match change.kind, change.value:
-            case Kept.EPOCH, int(value):
-                epoch = max(epoch, value)
-            case Kept.JOINED, str(value):
-                workers[value] = None
-            case Kept.LEFT, str(value):
-                workers.pop(value, None)
-            case Kept.DELETED, Tombstone() as stone:
-                stones[stone.uid] = stone
-            case Kept.PLACED, Placement() as placement:
-                placed[placement.uid] = placement
-            case Kept.UNPLACED, str(value):
-                placed.pop(value, None)
-    return Memory(epoch, tuple(workers), tuple(stones.values()), tuple(placed.values()))
 
 
 class World:
@@ -318,7 +297,7 @@ class World:
                 self._deliver(node, on.Recalled(self.disk))
             case fx.Remember(ticket, changes):
                 if self.disk_works:
-                    self.disk = remembered(self.disk, changes)
+                    self.disk = with_changes(self.disk, changes)
                 self._deliver(node, on.Remembered(ticket, self.disk_works))
             case fx.Confirm():
                 self.confirmed.append(effect)

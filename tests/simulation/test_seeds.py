@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.simulation.programs import printed
 from zrecover.testing import run_seed
 
-ROOT = Path(__file__).resolve().parents[2]
 SEEDS, BATCH = 300, 50
 DIGESTS = """
 from zrecover.testing import run_seed
@@ -30,18 +25,7 @@ def test_no_history_breaks_a_rule(first: int) -> None:
 
 @pytest.mark.slow
 def test_a_seed_is_one_history_under_any_hash_seed() -> None:
-    told = []
-    for hash_seed in ("0", "1"):
-        done = subprocess.run(
-            [sys.executable, "-c", DIGESTS],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=True,
-        )
-        told.append(done.stdout.split())
+    told = [printed(DIGESTS, hash_seed=seed).split() for seed in (0, 1)]
     assert told[0] == told[1]
     assert len(set(told[0])) == 6
 

@@ -10,8 +10,9 @@ import click
 from zrecover.cli.commands import ZCommand
 from zrecover.cli.exits import ExitCode, asking, complain
 from zrecover.cli.invocation import Invocation
-from zrecover.cli.options import ENDPOINTS, SECONDS, needed, setting
+from zrecover.cli.options import needed, setting
 from zrecover.cli.output import emit
+from zrecover.cli.questions import where_and_how_long
 from zrecover.errors import NoSupervisor
 
 __all__ = ["status"]
@@ -29,15 +30,7 @@ _LEAST: Final = 0.25
         "zrecover status --endpoint tcp://127.0.0.1:5700 --wait --timeout 30",
     ),
 )
-@setting("--endpoint", type=ENDPOINTS, metavar="URL", help="Discovery; several with commas.")
-@setting(
-    "--timeout",
-    type=SECONDS,
-    metavar="SECONDS",
-    default=5.0,
-    show_default=True,
-    help="How long to wait for an answer.",
-)
+@where_and_how_long
 @setting("--wait", is_flag=True, help="Wait, within the time-out, until the state is SERVING.")
 @click.pass_obj
 def status(

@@ -5,6 +5,7 @@ Called in the listener's own thread. What may not come in: how a request is read
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -40,7 +41,7 @@ Page: TypeAlias = Callable[[str], Answer]
 """Takes the request's If-None-Match, empty if there is none."""
 
 
-class Pages:
+class Pages(ABC):
     """The pages of one participant, by path."""
 
     def __init__(
@@ -78,9 +79,9 @@ class Pages:
             reason = "the I/O loop does not go round any more"
         return _verdict(not reason, {"ready": not reason, "reason": reason, **more})
 
+    @abstractmethod
     def _unready(self) -> tuple[str, dict[str, Any]]:
         """Why it is not ready, empty if it is, and what else there is to say."""
-        raise NotImplementedError
 
 
 class WorkerPages(Pages):

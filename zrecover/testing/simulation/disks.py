@@ -23,12 +23,37 @@ if TYPE_CHECKING:
     from zrecover.testing.simulation.processes import Process
     from zrecover.testing.simulation.schedule import Schedule
 
-__all__ = ["Disk", "Journal"]
+__all__ = ["Disk", "Journal", "with_changes"]
 
 AGAIN = 1.0
 """What could not be written is tried again after this many seconds."""
 QUICK = 0.003
 """A write takes up to so long on a disk that is not slow."""
+
+
+def with_changes(memory: Memory, changes: Iterable[Change]) -> Memory:
+    """What a journal that held `memory` holds after these changes."""
+    epoch, workers = memory.epoch, dict.fromkeys(memory.workers)
+    stones = {stone.uid: stone for stone in memory.tombstones}
+    placed = {placement.uid: placement for placement in memory.placements}
+    for change in changes:
+        match change.kind, change.value:
+            case Kept.EPOCH, int(value):
+                epoch = max(epoch, value)
+            case Kept.JOINED, str(value):
+                workers[value] = None
+            case Kept.LEFT, str(value):
+                workers.pop(value, None)
+            case Kept.DELETED, Tombstone() as stone:
+                old = stones.get(stone.uid, stone)
+                stones[stone.uid] = max(
+                    old, stone, key=lambda stone: (stone.launch, stone.created_ts)
+                )
+            case Kept.PLACED, Placement() as placement:
+                placed[placement.uid] = placement
+            case Kept.UNPLACED, str(value):
+                placed.pop(value, None)
+    return Memory(epoch, tuple(workers), tuple(stones.values()), tuple(placed.values()))
 
 
 @dataclass(slots=True, eq=False)
@@ -62,28 +87,7 @@ class Disk:
     def put(self, changes: Iterable[Change]) -> None:
         """These are on it now."""
         self.writes += 1
-        memory = self.memory
-        epoch, workers = memory.epoch, dict.fromkeys(memory.workers)
-        stones = {stone.uid: stone for stone in memory.tombstones}
-        placed = {placement.uid: placement for placement in memory.placements}
-        for change in changes:
-            match change.kind, change.value:
-                case Kept.EPOCH, int(value):
-                    epoch = max(epoch, value)
-                case Kept.JOINED, str(value):
-                    workers[value] = None
-                case Kept.LEFT, str(value):
-                    workers.pop(value, None)
-                case Kept.DELETED, Tombstone() as stone:
-                    old = stones.get(stone.uid, stone)
-                    stones[stone.uid] = max(
-                        old, stone, key=lambda stone: (stone.launch, stone.created_ts)
-                    )
-                case Kept.PLACED, Placement() as placement:
-                    placed[placement.uid] = placement
-                case Kept.UNPLACED, str(value):
-                    placed.pop(value, None)
-        self.memory = Memory(epoch, tuple(workers), tuple(stones.values()), tuple(placed.values()))
+        self.memory = with_changes(self.memory, changes)
 
 
 class Journal:
