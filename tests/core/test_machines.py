@@ -22,7 +22,7 @@ from zrecover.core.effects import Ask, Connect, Effect, Send
 from zrecover.core.link import LINK_TABLE, LinkInput, LinkState
 from zrecover.core.memory import Memory, Placement, Tombstone
 from zrecover.core.routes import RouteBook
-from zrecover.core.supervisor import SUPERVISOR_TABLE, SupervisorInput
+from zrecover.core.supervisor_states import SUPERVISOR_TABLE, SupervisorInput
 from zrecover.core.view import SupervisorState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.ids import NO_LAUNCH, Launch, RosterVersion, RouteVersion, Session

@@ -25,7 +25,7 @@ from zrecover.core.events import (
     WorkerSuspected,
 )
 from zrecover.core.status import status_of
-from zrecover.core.supervisor import SUPERVISOR_TABLE, SupervisorInput
+from zrecover.core.supervisor_states import SUPERVISOR_TABLE, SupervisorInput
 from zrecover.core.view import Confidence, SupervisorState
 from zrecover.wire import messages as m
 

@@ -17,9 +17,10 @@ from zrecover.core.events import ClaimRefused, PeerRejected, WorkerLeft, WorkerR
 from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
+from zrecover.core.pace import Pace, Tempo
 from zrecover.core.registry import Registry, WorkerRecord
 from zrecover.core.tally import SupervisorTally
-from zrecover.core.welcome import Pace, acknowledge, group_judged, judged, verdicts_on, welcome
+from zrecover.core.welcome import acknowledge, group_judged, judged, verdicts_on, welcome
 from zrecover.errors import BadMessage
 from zrecover.ids import Session
 from zrecover.model import Decision, Verdict, WorkerState
@@ -57,7 +58,6 @@ class Registrar:
 
     def __init__(
         self,
-        cluster: str,
         boot: str,
         timing: Timing,
         registry: Registry,
@@ -75,15 +75,14 @@ class Registrar:
         """Workers that finished a registration; the supervisor takes them."""
         self.removed: list[str] = []
         """Workers that are gone; the supervisor takes them."""
-        self._cluster, self._boot, self._timing, self._limits = cluster, boot, timing, limits
+        self._boot, self._limits = boot, limits
         self._registry, self._liveness, self._evidence = registry, liveness, evidence
         self.intake = Intake(_PATIENCE, limits)
+        self.tempo = Tempo(boot, timing, registry)
         self._pending: dict[str, _Replay | _Change] = {}
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
         self._ticket = self._sessions = 0
-        self._pace: Pace | None = None
-        self._pace_of = (0, 0)
 
     @property
     def undecided(self) -> bool:
@@ -96,29 +95,9 @@ class Registrar:
         return self.intake.next_deadline
 
     @property
-    def scale(self) -> float:
-        """By how much heartbeat and time-out are longer than configured."""
-        return max(1.0, len(self._registry.workers) / self._timing.heartbeat_workers)
-
-    @property
     def pace(self) -> Pace:
-        """What a worker is told of this reign; each heartbeat asks."""
-        size = len(self._registry.workers)
-        if self._pace is None or self._pace_of != (self.epoch, size):
-            self._pace_of, scale = (self.epoch, size), self.scale
-            self._pace = Pace(
-                self.epoch,
-                self._boot,
-                interval=self._timing.heartbeat * scale,
-                timeout=self._timing.timeout * scale,
-                spread=self.spread,
-            )
-        return self._pace
-
-    @property
-    def spread(self) -> float:
-        """Over how many seconds this cluster should spread its return."""
-        return len(self._registry.workers) / self._timing.registrations_per_second
+        """What a worker is told of this reign."""
+        return self.tempo.pace(self.epoch)
 
     def begin(self, epoch: int) -> None:
         """A new reign: all sessions of the last one end."""

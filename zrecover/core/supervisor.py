@@ -6,7 +6,6 @@ last and of the verdicts on that. A new epoch ends all sessions; being supersede
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits, Timing
@@ -48,7 +47,7 @@ from zrecover.core.registrar import Registrar
 from zrecover.core.registry import Registry
 from zrecover.core.reign import Candidacy, Reign
 from zrecover.core.steward import Steward
-from zrecover.core.table import Table
+from zrecover.core.supervisor_states import SUPERVISOR_TABLE, SupervisorInput
 from zrecover.core.view import SupervisorState, View
 from zrecover.core.welcome import group_decided
 from zrecover.model import WorkerState
@@ -57,44 +56,11 @@ from zrecover.wire import messages as m
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["SUPERVISOR_TABLE", "SupervisorCore", "SupervisorInput"]
+__all__ = ["SupervisorCore"]
 
 
-class SupervisorInput(StrEnum):
-    """What moves a supervisor."""
-
-    HELD_BACK = "HELD_BACK"
-    GRANTED = "GRANTED"
-    COMPLETED = "COMPLETED"
-    OVERTAKEN = "OVERTAKEN"
-    STOP = "STOP"
-
-
-_S, _I = SupervisorState, SupervisorInput
-SUPERVISOR_TABLE: Table[SupervisorState, SupervisorInput] = Table(
-    "supervisor",
-    _S.SEEKING,
-    {
-        (_S.SEEKING, _I.HELD_BACK): _S.STANDBY,
-        (_S.SEEKING, _I.GRANTED): _S.RECOVERING,
-        (_S.STANDBY, _I.GRANTED): _S.RECOVERING,
-        (_S.RECOVERING, _I.GRANTED): _S.RECOVERING,
-        (_S.SERVING, _I.GRANTED): _S.RECOVERING,
-        (_S.RECOVERING, _I.HELD_BACK): _S.STANDBY,
-        (_S.SERVING, _I.HELD_BACK): _S.STANDBY,
-        (_S.RECOVERING, _I.COMPLETED): _S.SERVING,
-        (_S.SEEKING, _I.OVERTAKEN): _S.SUPERSEDED,
-        (_S.STANDBY, _I.OVERTAKEN): _S.SUPERSEDED,
-        (_S.RECOVERING, _I.OVERTAKEN): _S.SUPERSEDED,
-        (_S.SERVING, _I.OVERTAKEN): _S.SUPERSEDED,
-        (_S.SEEKING, _I.STOP): _S.STOPPED,
-        (_S.STANDBY, _I.STOP): _S.STOPPED,
-        (_S.RECOVERING, _I.STOP): _S.STOPPED,
-        (_S.SERVING, _I.STOP): _S.STOPPED,
-    },
-)
-_LEADING = frozenset({_S.RECOVERING, _S.SERVING})
-_FINAL = frozenset({_S.SUPERSEDED, _S.STOPPED})
+_LEADING = frozenset({SupervisorState.RECOVERING, SupervisorState.SERVING})
+_FINAL = frozenset({SupervisorState.SUPERSEDED, SupervisorState.STOPPED})
 _STALL = 1.0
 
 
@@ -129,12 +95,12 @@ class SupervisorCore:
         self.rebuilding = Rebuilding(self.registry)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
-        self._cluster, self._boot = cluster, boot = candidacy.cluster, candidacy.boot
+        self._cluster, self._boot = candidacy.cluster, candidacy.boot
         self.registrar = Registrar(
-            cluster, boot, timing, self.registry, self.liveness, self.evidence, limits
+            self._boot, timing, self.registry, self.liveness, self.evidence, limits
         )
         self.steward = Steward(
-            boot, self.registry, self.registrar, self.recovery, self.evidence, journal=journal
+            self._boot, self.registry, self.registrar, self.recovery, self.evidence, journal=journal
         )
         self.keeping = Keeping(keeper or NoKeeper(), self.registrar, self.registry, self.evidence)
         self._timing, self._limits = timing, limits
@@ -334,7 +300,7 @@ class SupervisorCore:
         self.registrar.touched.clear()
         if self.recovery.check(
             now, undecided=self._undecided, unread=self.steward.recalling
-        ) and self._move(_I.COMPLETED):
+        ) and self._move(SupervisorInput.COMPLETED):
             self.publisher.audience.bump()
             self.steward.completed(self.recovery.missing, out)
             report = self.recovery.report(self.registry, now)
@@ -342,7 +308,7 @@ class SupervisorCore:
                 str(report.confidence), report.seconds, len(report.seen), len(report.restored)
             )
             out.append(Emit(event))
-        self.reign.spread = self.registrar.spread
+        self.reign.spread = self.registrar.pace.spread
         if self.publisher.pending:
             self.publisher.push(self.headline(), now, out)
 
@@ -350,9 +316,8 @@ class SupervisorCore:
         at = self.liveness.next_deadline
         if at is None or at > now:
             return
-        scale = self.registrar.scale
-        self.liveness.timeout = self._timing.timeout * scale
-        self.liveness.lost_after = self._timing.lost_after * scale
+        self.liveness.timeout = self.registrar.pace.timeout
+        self.liveness.lost_after = self._timing.lost_after * self.registrar.tempo.scale
         braked = self.liveness.braked
         due = self.liveness.due(now)
         for record in due.suspect:
@@ -375,14 +340,14 @@ class SupervisorCore:
 
     def headline(self) -> Headline:
         """What clients are told of this supervisor itself."""
-        scale = self.registrar.scale
+        pace = self.registrar.pace
         return Headline(
             epoch=self.epoch,
             complete=self.state is SupervisorState.SERVING,
             seen=self.recovery.seen,
             expected=self.recovery.expected,
-            interval=self._timing.heartbeat * scale,
-            timeout=self._timing.timeout * scale,
+            interval=pace.interval,
+            timeout=pace.timeout,
         )
 
     def view(self, now: float) -> View:

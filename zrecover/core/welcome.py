@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import ClaimRefused
+from zrecover.core.pace import Pace
 from zrecover.core.registry import Registry, WorkerRecord
 from zrecover.core.view import ReplicaStatus
 from zrecover.model import Decision, Verdict
@@ -15,7 +15,6 @@ from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED, agree
 
 __all__ = [
-    "Pace",
     "acknowledge",
     "group_decided",
     "group_judged",
@@ -26,16 +25,6 @@ __all__ = [
 
 _ROWS = 50  # each of them 1,000 characters at most: they fit a frame in any script
 _DECIDED = (ReplicaStatus.READY, ReplicaStatus.REFUSED, ReplicaStatus.HELD)
-
-
-class Pace(NamedTuple):
-    """Whose reign it is and how often it wants to be told, in seconds."""
-
-    epoch: int
-    boot: str
-    interval: float
-    timeout: float
-    spread: float
 
 
 def welcome(
