@@ -73,6 +73,8 @@ class Deleting:
 
     def check(self, *, serving: bool) -> list[Effect]:
         """Confirm what enough workers keep."""
+        if not self._open:  # nearly always
+            return []
         present = self._registry.workers
         enough = max(1, min(2, len(present))) if serving else 2
         return self._end(

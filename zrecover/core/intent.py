@@ -106,6 +106,8 @@ class Intent:
 
     def visible(self, uid: str, candidates: Iterable[Candidate]) -> list[Candidate]:
         """The claims that are not deleted; those of orphans held, if that is the policy."""
+        if uid not in self.tombstones and self.orphans is Orphans.ADOPT:  # nearly always
+            return list(candidates)
         found = []
         for candidate in candidates:
             claim = candidate.claim
@@ -121,6 +123,15 @@ class Intent:
         self, uid: str, candidates: Iterable[Candidate], view: ReplicaView | None
     ) -> tuple[Unwanted, ...]:
         """The claims whose workers have to be told to drain or stop them."""
+        found: list[Unwanted] = []
+        if uid in self.tombstones or uid in self.stopping or self.orphans is Orphans.STOP:
+            found += self._stopped(uid, candidates)
+        if self.losers is not Losers.KEEP and view is not None and view.conflicts and view.routes:
+            found += self._lost(candidates, view)
+        return tuple(sorted(found, key=lambda u: (u.worker, u.shard, u.action)))
+
+    def _stopped(self, uid: str, candidates: Iterable[Candidate]) -> list[Unwanted]:
+        """Claims of what should not exist."""
         found = []
         for candidate in candidates:
             claim = candidate.claim
@@ -130,9 +141,7 @@ class Intent:
                 found.append(_unwanted(candidate, "stop", f"somebody asked to stop {uid}"))
             elif self.orphans is Orphans.STOP and self.orphan(candidate):
                 found.append(_unwanted(candidate, "stop", f"nobody placed {uid}"))
-        if view is not None and view.routes and self.losers is not Losers.KEEP and view.conflicts:
-            found += self._lost(candidates, view)
-        return tuple(sorted(found, key=lambda u: (u.worker, u.shard, u.action)))
+        return found
 
     def _lost(self, candidates: Iterable[Candidate], view: ReplicaView) -> list[Unwanted]:
         """Claims of lower launches than the one that serves; a higher one is still coming."""

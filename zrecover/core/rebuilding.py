@@ -23,6 +23,8 @@ class Rebuilding:
 
     def wanted(self) -> list[Effect]:
         """Ask for all groups that were not asked for yet."""
+        if not self._registry.rebuilding and not self._asked:  # nearly always
+            return []
         out: list[Effect] = []
         for uid, members in self._registry.rebuilding.items():
             if self._asked.get(uid, (0, ()))[1] != members:

@@ -98,6 +98,8 @@ class Reception:
 
     def confirm(self, effects: list[Effect]) -> list[Effect]:
         """Answer peers whose deletes are confirmed; the driver tells all others."""
+        if not any(isinstance(effect, Confirm) for effect in effects):
+            return effects
         out: list[Effect] = []
         for effect in effects:
             if isinstance(effect, Confirm) and isinstance(effect.ticket, tuple):

@@ -164,6 +164,8 @@ class Steward:
 
     def _heed(self, peer: Hashable, out: list[Effect]) -> None:
         """What a registered worker has testified counts."""
+        if peer not in self.testimonies:  # nearly always
+            return
         version, names, stones = self.testimonies.of(peer)
         self._recovery.testified(version, names)
         news, touched = self._registry.bury(stones)

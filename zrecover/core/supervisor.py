@@ -294,10 +294,11 @@ class SupervisorCore:
             self.recovery.returned(worker)
             self.publisher.audience.bump()
         self.registrar.returned.clear()
-        for uid in self.registrar.touched:
-            self.evidence.judged(uid, now, self.registry.replicas.get(uid))
-        self.publisher.touch(self.registrar.touched)
-        self.registrar.touched.clear()
+        if touched := self.registrar.touched:
+            for uid in touched:
+                self.evidence.judged(uid, now, self.registry.replicas.get(uid))
+            self.publisher.touch(touched)
+            touched.clear()
         if self.recovery.check(
             now, undecided=self._undecided, unread=self.steward.recalling
         ) and self._move(SupervisorInput.COMPLETED):

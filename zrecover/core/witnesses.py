@@ -72,6 +72,9 @@ class Testimonies:
     def __init__(self) -> None:
         self._said: OrderedDict[Hashable, list[m.Testimony]] = OrderedDict()
 
+    def __contains__(self, peer: Hashable) -> bool:
+        return peer in self._said
+
     def take(self, peer: Hashable, testimony: m.Testimony) -> None:
         """A peer says what it remembers; bounded for each peer and for all."""
         said = self._said.setdefault(peer, [])

@@ -16,7 +16,7 @@ from zrecover.core.events import ConnectionsFailed, Event
 from zrecover.core.inputs import FromPeer, PeerGone, PeerLeft
 from zrecover.endpoints import Endpoint
 from zrecover.errors import BadMessage, BindFailed
-from zrecover.net import NetEventKind, Overlong, Peer, Role, Router, Sent
+from zrecover.net import Inbound, NetEventKind, Overlong, Peer, Role, Router, Sent
 from zrecover.runtime.iothread import IoThread, Node
 from zrecover.wire.codec import Codec, encode
 from zrecover.wire.messages import Message, Rejected
@@ -25,6 +25,7 @@ __all__ = ["Listener"]
 
 T = TypeVar("T", bound=Message)
 _BURST = 500
+_TOGETHER = 32
 _COMPLAINTS_PER_SECOND = 50.0
 
 
@@ -40,6 +41,7 @@ class Listener(Generic[T]):
         self._feed: Callable[[object], None] = _nobody
         self._report: Callable[[Event], None] = _nobody
         self._router = Router(io.context, Role.CONTROL_ROUTER, timing=timing)
+        self._answers: list[Reply] | None = None
         self._complaints = _COMPLAINTS_PER_SECOND
         self._counted = time.monotonic()
 
@@ -63,18 +65,14 @@ class Listener(Generic[T]):
 
     def ready(self) -> None:
         """Something has come in, or a connection has ended."""
-        for item in self._router.recv(_BURST):
-            if isinstance(item, Overlong):
-                self._bad(item.peer, item.reason)
-                continue
-            try:
-                if len(item.frames) != 1:
-                    raise BadMessage(f"{len(item.frames)} frames")
-                message = self._codec.decode(item.frames[0])
-            except BadMessage as error:
-                self._bad(item.peer, str(error))
-                continue
-            self._feed(FromPeer(item.peer, message))
+        burst = self._router.recv(_BURST)
+        for at in range(0, len(burst), _TOGETHER):
+            self._answers = []
+            for item in burst[at : at + _TOGETHER]:
+                self._take(item)
+            answers, self._answers = self._answers, None
+            for answer in answers:
+                self._send(answer)
         for event in self._router.events():
             if event.kind is NetEventKind.DISCONNECTED:
                 self._feed(PeerLeft())
@@ -85,13 +83,32 @@ class Listener(Generic[T]):
         """Send what the effect says; False if it is none of ours."""
         if not isinstance(effect, Reply):
             return False
-        peer = cast("Peer", effect.peer)
-        sent = self._router.send(peer, (encode(effect.message),))
+        if self._answers is None:
+            self._send(effect)
+        else:
+            self._answers.append(effect)
+        return True
+
+    def _take(self, item: Inbound | Overlong) -> None:
+        if isinstance(item, Overlong):
+            self._bad(item.peer, item.reason)
+            return
+        try:
+            if len(item.frames) != 1:
+                raise BadMessage(f"{len(item.frames)} frames")
+            message = self._codec.decode(item.frames[0])
+        except BadMessage as error:
+            self._bad(item.peer, str(error))
+            return
+        self._feed(FromPeer(item.peer, message))
+
+    def _send(self, reply: Reply) -> None:
+        peer = cast("Peer", reply.peer)
+        sent = self._router.send(peer, (encode(reply.message),))
         if sent is Sent.GONE:
             self._feed(PeerGone(peer))
         elif sent is Sent.FULL:
             self.unsent += 1
-        return True
 
     def close(self, linger: float = 0.0) -> None:
         """Let go of the address."""

@@ -82,7 +82,7 @@ TO_CLIENT: Codec[m.ToClient] = Codec(m.ToClient)
 TO_DATA: Codec[m.ToData] = Codec(m.ToData, LIMITS.header_frame)
 FROM_DATA: Codec[m.FromData] = Codec(m.FromData, LIMITS.header_frame)
 
-_NO_METADATA = b"\x80"
+_NO_METADATA = msgspec.Raw(b"\x80")
 _claim_decoder = msgspec.msgpack.Decoder(m.Claim)
 
 
@@ -109,10 +109,13 @@ def decode_claim(raw: msgspec.Raw) -> m.Claim:
     except _FAULTS as error:
         raise _bad(error) from None
     metadata = bytes(claim.metadata)
-    if metadata != _NO_METADATA:
+    own = _NO_METADATA
+    if metadata != bytes(own):
         check_structure(metadata, "$.metadata", depth=LIMITS.depth)
-    # A copy of its own: it must not keep the whole frame alive.
-    return msgspec.structs.replace(claim, metadata=msgspec.Raw(metadata))
+        own = msgspec.Raw(metadata)
+    # A copy of its own: it must not keep the whole frame alive. Nobody else has the claim yet.
+    msgspec.structs.force_setattr(claim, "metadata", own)
+    return claim
 
 
 _entry_decoders: dict[Service, msgspec.msgpack.Decoder[Any]] = {
