@@ -12,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 import zmq
+from zmq.backend import Socket as BareSocket
 
 from zrecover.errors import ForkedError, LifecycleError, ZRecoverError
 
@@ -117,18 +118,16 @@ class NetContext:
         with contextlib.suppress(zmq.ZMQError, OSError):
             self._zmq.destroy(linger=0)
 
-    def open_socket(self, kind: int) -> zmq.Socket[bytes]:
-        """A bare socket; for the classes of this package only. Raises ZRecoverError."""
+    def open_socket(self, kind: int) -> BareSocket:
+        """A socket without pyzmq's conveniences, each of which costs more than libzmq's work.
+
+        For the classes of this package only. Raises ZRecoverError.
+        """
         self.check()
         try:
-            return self._zmq.socket(kind)
+            return BareSocket(self._zmq, kind)
         except (zmq.ZMQError, OSError) as error:
             raise exhausted(error) from None
-
-    @property
-    def zmq_context(self) -> zmq.Context[zmq.Socket[bytes]]:
-        """The libzmq context; for the classes of this package only."""
-        return self._zmq
 
     def track(self, socket: OwnedSocket) -> None:
         """Remember an open socket, so that `close` ends it."""

@@ -174,7 +174,7 @@ class Dealer(OwnedSocket):
         if not endpoint.literal:
             return f"{endpoint} is a name, not an address; it has to be resolved first"
         try:
-            self._socket.setsockopt(zmq.IPV6, int(needs_ipv6(endpoint)))
+            self._socket.set(zmq.IPV6, int(needs_ipv6(endpoint)))
             self._socket.connect(str(endpoint))
         except (zmq.ZMQError, OSError) as error:
             return f"{endpoint} cannot be connected to: {error.strerror or error}"

@@ -4,8 +4,8 @@ MAXMSGSIZE bounds a frame, not a message: a million empty frames pass every limi
 would hold `recv_multipart` for seconds. So messages are read frame by frame; of a message that is
 too long the rest is thrown away, over several calls if need be.
 
-Both work on the methods beneath pyzmq's conveniences, with plain integers: one more `send` or
-`recv` in Python, or one flag made of an enum, costs more than what libzmq does for a frame.
+Both work with plain integers: one flag made of an enum costs more than what libzmq does for a
+frame.
 
 What may not come in: what the frames mean, and who sent them.
 """
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import zmq
+from zmq.backend import Socket as BareSocket
 
 __all__ = ["DISCARDED_PER_CALL", "FrameReader", "FrameWriter", "Oversize", "Pause"]
 
@@ -54,9 +55,9 @@ class FrameReader:
 
     __slots__ = ("_discarding", "_get", "_max_bytes", "_max_frames", "_recv")
 
-    def __init__(self, socket: zmq.Socket[bytes], max_frames: int, max_bytes: int) -> None:
-        self._recv = super(zmq.Socket, socket).recv
-        self._get = super(zmq.Socket, socket).get
+    def __init__(self, socket: BareSocket, max_frames: int, max_bytes: int) -> None:
+        self._recv = socket.recv
+        self._get = socket.get
         self._max_frames = max_frames
         self._max_bytes = max_bytes
         self._discarding = False
@@ -119,8 +120,8 @@ class FrameWriter:
 
     __slots__ = ("_send",)
 
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
-        self._send = super(zmq.Socket, socket).send
+    def __init__(self, socket: BareSocket) -> None:
+        self._send = socket.send
 
     def send(self, frames: Sequence[bytes]) -> None:
         """All of `frames`, or nothing of them.

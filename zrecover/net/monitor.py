@@ -14,8 +14,10 @@ import struct
 from typing import Final, NamedTuple
 
 import zmq
+from zmq.backend import Socket as BareSocket
 
 from zrecover.endpoints import Endpoint
+from zrecover.net.context import NetContext
 
 __all__ = ["Connecting", "Monitor", "Observed", "handshake_reason"]
 
@@ -59,19 +61,16 @@ class Monitor:
 
     __slots__ = ("_get", "_recv", "_watched", "more", "socket")
 
-    def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], watched: zmq.Socket[bytes], events: int
-    ) -> None:
+    def __init__(self, context: NetContext, watched: BareSocket, events: int) -> None:
         name = f"inproc://zrecover.monitor.{next(_NAMES)}"
         self._watched = watched
         self.more = False
-        self.socket: zmq.Socket[bytes] = context.socket(zmq.PAIR)
-        self._recv = super(zmq.Socket, self.socket).recv
-        self._get = super(zmq.Socket, self.socket).get
+        self.socket = context.open_socket(zmq.PAIR)
+        self._recv, self._get = self.socket.recv, self.socket.get
         try:
-            self.socket.setsockopt(zmq.LINGER, 0)
+            self.socket.set(zmq.LINGER, 0)
             # The I/O thread must never wait for us to read an event.
-            self.socket.setsockopt(zmq.RCVHWM, 0)
+            self.socket.set(zmq.RCVHWM, 0)
             watched.monitor(name, events)
             self.socket.connect(name)
             # The descriptor tells of a message only to a reader that found nothing before.
@@ -100,7 +99,7 @@ class Monitor:
     def close(self) -> None:
         """Stop watching, then close: the other way round the I/O thread would hang."""
         with contextlib.suppress(zmq.ZMQError):
-            self._watched.disable_monitor()
+            self._watched.monitor(None, 0)
         self.socket.close(linger=0)
 
 

@@ -21,6 +21,7 @@ import socket as _socket
 from typing import NamedTuple
 
 import zmq
+from zmq.backend import Socket as BareSocket
 
 from zrecover.config import Limits, Timing
 
@@ -145,13 +146,10 @@ def socket_type(role: Role) -> int:
     return zmq.REQ if role is Role.DISCOVERY_REQ else zmq.DEALER
 
 
-def apply(socket: zmq.Socket[bytes], role: Role, limits: Limits, timing: Timing) -> None:
+def apply(socket: BareSocket, role: Role, limits: Limits, timing: Timing) -> None:
     """Set all options of `role`. Raises zmq.ZMQError, which stays inside `zrecover.net`."""
-    put = super(
-        zmq.Socket, socket
-    ).set  # beneath pyzmq's conveniences: a cluster may return at once
     for name, value in _numbers(role, limits, timing):
-        put(name, value)
+        socket.set(name, value)
 
 
 @functools.lru_cache(maxsize=64)

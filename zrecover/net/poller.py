@@ -16,6 +16,7 @@ from collections.abc import Hashable
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import zmq
+from zmq.backend import Socket as BareSocket
 
 from zrecover.errors import LifecycleError
 from zrecover.net.sockets import OwnedSocket
@@ -42,8 +43,8 @@ class Poller(Generic[K]):
 
     def __init__(self) -> None:
         self._poller = zmq.Poller()
-        self._handles: dict[Source, tuple[zmq.Socket[bytes] | int, ...]] = {}
-        self._keys: dict[zmq.Socket[bytes] | int, K] = {}
+        self._handles: dict[Source, tuple[BareSocket | int, ...]] = {}
+        self._keys: dict[BareSocket | int, K] = {}
         self._owned: list[OwnedSocket] = []
 
     def __len__(self) -> int:
@@ -52,7 +53,7 @@ class Poller(Generic[K]):
     def register(self, source: Source, key: K) -> None:
         """Wait for `source`, too; `poll` reports it as `key`. Again: the key is replaced."""
         self.unregister(source)
-        handles: tuple[zmq.Socket[bytes] | int, ...]
+        handles: tuple[BareSocket | int, ...]
         if isinstance(source, OwnedSocket):
             if source.closed:
                 raise LifecycleError("a closed socket cannot be waited for")

@@ -84,7 +84,7 @@ class ReqTry(OwnedSocket):
         if not endpoint.literal:
             return Failed(f"{endpoint} is a name, not an address; it has to be resolved first")
         try:
-            self._socket.setsockopt(zmq.IPV6, int(needs_ipv6(endpoint)))
+            self._socket.set(zmq.IPV6, int(needs_ipv6(endpoint)))
             self._socket.connect(str(endpoint))
             self._writer.send(frames)
         except (zmq.ZMQError, OSError) as error:

@@ -174,9 +174,9 @@ class Router(OwnedSocket):
         give_up = time.monotonic() + _IN_USE_RETRY_S
         while True:
             try:
-                self._socket.setsockopt(zmq.IPV6, int(needs_ipv6(address)))
+                self._socket.set(zmq.IPV6, int(needs_ipv6(address)))
                 self._socket.bind(str(address))
-                last = self._socket.getsockopt(zmq.LAST_ENDPOINT)
+                last = self._socket.get(zmq.LAST_ENDPOINT)
             except (zmq.ZMQError, OSError) as error:
                 if error.errno != errno.EADDRINUSE:
                     raise _bind_failed(asked, error) from None

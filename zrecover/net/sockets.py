@@ -13,6 +13,7 @@ import threading
 from typing import Final
 
 import zmq
+from zmq.backend import Socket as BareSocket
 
 from zrecover.config import LIMITS, Limits, Timing
 from zrecover.endpoints import Endpoint
@@ -58,7 +59,7 @@ class OwnedSocket:
         self._socket = context.open_socket(options.socket_type(role))
         try:
             options.apply(self._socket, role, limits, self._timing)
-            self._monitor = Monitor(context.zmq_context, self._socket, events)
+            self._monitor = Monitor(context, self._socket, events)
             self._fds = (_fd(self._socket), _fd(self._monitor.socket))
         except zmq.ZMQError as error:
             self._socket.close(linger=0)
@@ -68,7 +69,7 @@ class OwnedSocket:
             self._socket, limits.frames, frame + limits.header_frame + _ENVELOPE
         )
         self._writer = FrameWriter(self._socket)
-        self._get = super(zmq.Socket, self._socket).get
+        self._get = self._socket.get
         self._owner = get_ident()
         self.due = False
         context.track(self)
@@ -79,7 +80,7 @@ class OwnedSocket:
         return self._owner == _CLOSED
 
     @property
-    def pollables(self) -> tuple[zmq.Socket[bytes], ...]:
+    def pollables(self) -> tuple[BareSocket, ...]:
         """What a `Poller` waits for: the socket and its monitor."""
         return (self._socket, self._monitor.socket)
 
@@ -168,5 +169,5 @@ def needs_ipv6(endpoint: Endpoint) -> bool:
     return options.host_has_ipv6() and (":" in endpoint.host or endpoint.host == "*")
 
 
-def _fd(socket: zmq.Socket[bytes]) -> int:
-    return int(super(zmq.Socket, socket).get(_FD))
+def _fd(socket: BareSocket) -> int:
+    return int(socket.get(_FD))
