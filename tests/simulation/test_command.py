@@ -41,6 +41,33 @@ def test_a_violation_is_printed_with_the_command_that_replays_it(
     assert story[-1] == "1 seeds, 1 violations"
 
 
+@pytest.mark.parametrize("text", ["x", "1.5", "-1"])
+def test_a_number_that_is_none_is_told_so(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--seeds", text])
+    assert ended.value.code == 2
+    assert "argument --seeds: must" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--seed", "5"], ["--seeds", "1"]], ids=["story", "many"])
+def test_a_reader_that_goes_away_is_no_fault(options: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *options],
+            cwd=ROOT,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=50,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 @pytest.mark.slow
 def test_two_processes_do_as_one() -> None:
     done = subprocess.run(

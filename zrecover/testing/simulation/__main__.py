@@ -33,16 +33,26 @@ class Progress(Protocol):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 if all was well, 1 if a history broke a rule, 130 after Ctrl-C."""
+    """0 if all was well, 1 if a history broke a rule or nobody reads, 130 after Ctrl-C."""
     options = _parser().parse_args(arguments)
-    if options.seed is not None:
-        return _replay(options.seed, everything=options.verbose)
-    first, number = options.start, options.seeds
+    try:
+        if options.seed is not None:
+            return _replay(options.seed, everything=options.verbose)
+        return _many(options.start, options.seeds, options.jobs)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # as by `| head`: what is still buffered goes nowhere
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return 1
+
+
+def _many(first: int, number: int, jobs: int) -> int:
     seeds, failed = 0, 0
     status = 0
     with _progress(number) as progress:
         try:
-            for chunk in _run(first, number, options.jobs):
+            for chunk in _run(first, number, jobs):
                 for seed, violations in chunk:
                     seeds += 1
                     if violations:
@@ -77,7 +87,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _whole(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
     if number < 0:
         raise argparse.ArgumentTypeError("must not be negative")
     return number
