@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.core.desk import Desk, register
-from tests.core.driving import claim
+from tests.core.driving import CLUSTER, claim
 from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
 from zrecover.core.intent import Intent, Losers, Orphans
@@ -128,12 +128,19 @@ def test_a_worker_that_keeps_a_later_roster_need_not_keep_the_tombstone() -> Non
     assert [confirm.how for confirm in cluster.world.confirmed] == ["workers keep it"]
 
 
-def test_a_delete_that_the_reign_does_not_survive_is_told_so() -> None:
+@pytest.mark.parametrize("end", [None, m.Standby, m.Superseded])
+def test_a_delete_that_the_reign_does_not_survive_is_told_so(
+    end: type[m.Standby | m.Superseded] | None,
+) -> None:
     cluster = Cluster(3)
     for name in ("w1", "w2"):
         cluster.world.freeze(name)
     cluster.delete("m-rep1")
-    cluster.world.give("a", on.Stop("asked"))
+    if end is None:
+        cluster.world.give("a", on.Stop("asked"))
+    else:
+        message = end(CLUSTER, "a", "b", cluster.first.epoch + 1)
+        cluster.world.give("a", on.Received(cluster.first.reign.link, message))
     assert [(c.done, c.how) for c in cluster.world.confirmed] == [
         (False, "the supervisor leads no more")
     ]

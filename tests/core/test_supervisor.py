@@ -48,6 +48,13 @@ def to(state: SupervisorState) -> Desk:
     return desk
 
 
+def dismissed(desk: Desk) -> set[object]:
+    """Who was told that this supervisor leads no more."""
+    return {
+        e.peer for e in desk.out if isinstance(e, Reply) and isinstance(e.message, m.Restarting)
+    }
+
+
 def states(desk: Desk) -> dict[str, str]:
     return {worker.id: worker.state.value for worker in desk.view.workers.values()}
 
@@ -105,6 +112,7 @@ def test_L03_a_superseded_leader_is_told_so_and_changes_nothing_any_more() -> No
     assert desk.told(SupervisorSuperseded) == [SupervisorSuperseded("me", "other", 2000)]
     assert any(isinstance(e, Disconnect) for e in desk.out)
     assert not any(isinstance(e, Send) for e in desk.out), "it has nothing to give back"
+    assert dismissed(desk) == {"p", "q", "c"}, "nobody has to wait for its silence"
     for input in (
         on.FromPeer("p", m.Heartbeat(desk.session("w"), 1, 1, 0)),
         on.FromPeer("x", register("x")),
@@ -309,10 +317,7 @@ def test_L15_the_spread_for_a_return_grows_with_the_cluster() -> None:
 
 def test_L14_a_stop_tells_everybody_and_gives_the_lease_back() -> None:
     desk = to(S.SERVING).give(on.Stop("asked"))
-    told = {
-        e.peer for e in desk.out if isinstance(e, Reply) and isinstance(e.message, m.Restarting)
-    }
-    assert told == {"p", "q", "c"}
+    assert dismissed(desk) == {"p", "q", "c"}
     assert Send(1, m.Withdraw("prod", "me")) in desk.out
     assert desk.core.state is S.STOPPED
     assert desk.give(on.Tick(), 5.0).out == []

@@ -190,6 +190,9 @@ class SupervisorCore:
             case m.Challenge(cluster=self._cluster, boot=self._boot):
                 out += self.reign.announce(now, challenge=message.nonce)
             case m.Superseded(cluster=self._cluster, boot=self._boot):
+                if self.leading:
+                    self._dismiss(out)
+                    self.steward.end(out)
                 self._move(SupervisorInput.OVERTAKEN)
                 self.leader = message.leader
                 event = SupervisorSuperseded(self._boot, message.leader, message.epoch)
