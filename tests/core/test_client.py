@@ -109,6 +109,19 @@ def test_L02_a_silent_supervisor_is_left_and_the_routes_are_kept() -> None:
     assert bench.core.book.rows("m") == (row(),)
 
 
+def test_the_pace_is_the_one_told_last() -> None:
+    bench = Bench().open(row())
+    slow = {"interval": 5.0, "timeout": 20.0}
+    bench.hear(msgspec.structs.replace(change(base=1, n=2), **slow))
+    for _ in range(15):
+        bench.give(on.Tick(), 1.0)
+    assert bench.core.book.state is RoutesState.COMPLETE, "15 s are no loss in a large cluster"
+    bench.hear(change(base=2, n=3))
+    for _ in range(22):
+        bench.give(on.Tick(), 0.1)
+    assert bench.core.link.state is LinkState.SEARCHING, "in a small one 2 s are"
+
+
 def test_L01_another_boot_is_noticed() -> None:
     bench = Bench().open(row()).hear(msgspec.structs.replace(table(), boot="a2", epoch=2))
     assert Disconnect(1) in bench.out

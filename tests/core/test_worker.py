@@ -430,6 +430,39 @@ def test_a_long_outage_does_not_pile_up_what_was_withdrawn() -> None:
     assert register.seq == 2000
 
 
+def test_the_pace_is_the_one_told_last() -> None:
+    bench = Bench().open()
+    bench.hear(bench.ack(0, interval=5.0, timeout=20.0))
+    bench.to_the_next_beat()
+    before = bench.now
+    bench.to_the_next_beat()
+    assert 4.4 < bench.now - before < 5.6
+    for _ in range(12):
+        bench.give(on.Tick(), 1.0)
+    assert bench.core.registered, "17 s of silence are no loss in a large cluster"
+    bench.hear(bench.ack(0, interval=0.5, timeout=2.0))
+    for _ in range(22):
+        bench.give(on.Tick(), 0.1)
+    assert not bench.core.registered, "in a small one 2 s are"
+
+
+def test_R8_an_order_of_another_epoch_than_its_session_is_not_obeyed() -> None:
+    bench = Bench().give(on.Declared(claim())).open()
+    bench.hear(
+        m.Order(bench.session, 101, "a", 4, "stop", "m-rep0", 0, NO_LAUNCH, 1000, "it was deleted")
+    )
+    assert (bench.out, bench.core.dropped) == ([], 1)
+
+
+def test_an_old_ack_takes_nothing_back() -> None:
+    bench = Bench().give(on.Declared(claim("m-rep0"))).open()
+    bench.give(on.Declared(claim("m-rep1")))
+    bench.hear(bench.ack(2))
+    assert bench.core.settled
+    assert bench.hear(bench.ack(1)).out == []
+    assert bench.core.settled
+
+
 def test_P04_a_supervisor_that_wants_no_pause_between_beats_gets_some() -> None:
     bench = Bench().give(on.Start()).connect()
     bench.hear(bench.registered(interval=0.0))

@@ -165,6 +165,7 @@ class ClientCore:
 
     def _opened(self, message: m.RouteTable | m.RouteChange, now: float, out: list[Effect]) -> None:
         self._interval = pace(message.interval)
+        self.link.paced(message.timeout, now)
         asked = self._asked.pop(message.nonce, None)
         if asked is not None:
             self.fresh_at = max(self.fresh_at, asked)

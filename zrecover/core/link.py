@@ -153,8 +153,7 @@ class LinkCore:
         self._accepted = False
         self._avoid: str | None = None
         self._failures = 0
-        self._active, self._stalled_at = 0.0, float("-inf")
-        self._since = 0.0
+        self._active, self._since, self._stalled_at = 0.0, 0.0, float("-inf")
         self._stall_at: float | None = None
 
     @property
@@ -226,6 +225,11 @@ class LinkCore:
             self._move(LinkInput.OPENED, now, out)
             out.append(Emit(LinkOpened(self.boot, epoch, self.endpoints[0])))
         return out
+
+    def paced(self, timeout: float, now: float) -> None:
+        """The supervisor, just heard, tells its time-out: its cluster may have grown or shrunk."""
+        self._timeout = pace(timeout)
+        self._deadline = now + self._timeout
 
     def reopen(self, now: float) -> list[Effect]:
         """The supervisor does not know us any more: say again who we are, on the same link."""
@@ -359,10 +363,8 @@ class LinkCore:
         """Full jitter; the first failed connect asks discovery again at once."""
         if self._failures <= 1:
             return 0.0
-        top = min(
-            self._timing.backoff_max, self._timing.backoff_min * 2.0 ** min(self._failures, 16)
-        )
-        low = self._timing.backoff_min
+        low, high = self._timing.backoff_min, self._timing.backoff_max
+        top = min(high, low * 2.0 ** min(self._failures, 16))
         return low + self._rng.random() * (top - low)
 
     def _tick(self, now: float, out: list[Effect]) -> None:

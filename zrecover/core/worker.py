@@ -297,6 +297,7 @@ class WorkerCore:
                 out += self.link.reopen(now)
             return
         self._interval = pace(message.interval)
+        self.link.paced(message.timeout, now)
         self.reports.acked(message.beat, message.reports)
         if message.seq > self.acked:
             self.acked = min(message.seq, self.inventory.seq)
