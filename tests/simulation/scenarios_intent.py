@@ -112,6 +112,31 @@ def a_journal_fails_and_the_witnesses_remember() -> Simulation:
 
 
 @scenario
+def a_journal_is_slow_to_read() -> Simulation:
+    sim = Simulation(7, timing=SHORT)
+    sim.start_discovery()
+    sim.start_supervisor("s1", expect_workers=2, disk="disk")
+    sim.start_worker("w1", "qwen3-rep0")
+    sim.start_worker("w2", "qwen3-rep1")
+    sim.until(lambda: sim.serving, within=2)
+    sim.run(0.1)
+    sim.say("no worker was handed a roster yet")
+    sim.freeze("w2")
+    sim.kill("s1")
+    sim.slow_disk("disk", 3.0)
+    sim.start_supervisor("s2", expect_workers=1, disk="disk")
+    sim.run(0.5)
+    sim.say("all whom it was told to expect are back, but what its journal says is not known yet")
+    assert sim.recovering and list(sim.view.workers) == ["w1"]
+    sim.until(lambda: sim.view.recovery.missing == ("w2",), within=3)
+    sim.mend_disk("disk")
+    sim.wake("w2")
+    sim.settle(within=4)
+    assert sim.view.recovery.confidence is Confidence.JOURNAL
+    return sim
+
+
+@scenario
 def an_older_roster_is_testified_last() -> Simulation:
     sim = cluster(2)
     sim.run(1.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.faults import Fault
-from tests.simulation.faults_intent import FAULTS
+from tests.simulation.faults_told import FAULTS
 from tests.simulation.scenarios_intent import SCENARIOS
 from zrecover.testing import Violation, run_seed
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zrecover.core.effects import Effect, Emit, Reply
 from zrecover.core.events import LeaderGranted
 from zrecover.core.inputs import FromPeer, Tick
+from zrecover.testing.simulation.check_times import LeaseTimes
 from zrecover.testing.simulation.violations import Violation
 from zrecover.wire.messages import Challenge, Resolve
 
@@ -32,6 +33,7 @@ class DiscoveryCheck:
         self._questions: deque[float] = deque()
         self._ticks = False
         self._asked: dict[str, tuple[int, float]] = {}
+        self._times = LeaseTimes(process, timing)
 
     def before(self, input: object, now: float) -> None:
         """An input is about to be handled."""
@@ -54,6 +56,7 @@ class DiscoveryCheck:
                     self._asked[question.boot] = question.nonce, since
                 case _:
                     pass
+        self._times.after(now)
         while self._questions and self._questions[0] < now - self._timing.hold - SLACK:
             self._questions.popleft()
         held = len(self._process.core._held)

@@ -1,8 +1,10 @@
 """What always holds of what a supervisor must not forget, and of what it orders.
 
-- Only a serving supervisor gives orders and hands out rosters, and a roster names everybody.
+- Only a serving supervisor gives orders, hands out rosters, and calls its routes complete; a
+  roster names everybody.
 - An order is of the session and epoch of its worker, and stops or drains nothing but what is
   deleted, unwanted, or has lost.
+- Every delete is answered, at the end of the reign at the latest.
 - A delete is confirmed when it is on disk or two workers keep it (all, if fewer are there).
 - A recovery ends by its window, or when all whom the strongest evidence names have been seen.
 - What was recalled or testified counts: tombstones, and placements that are not deleted.
@@ -64,6 +66,7 @@ class StewardCheck:
         self._process, self._ledger, self._timing = process, ledger, timing
         self._judgement = judgement
         self._deletes: dict[int, Tombstone] = {}
+        self._unanswered: dict[int, None] = {}
         self._begin(0.0)
         self._state = process.core.state
 
@@ -98,12 +101,21 @@ class StewardCheck:
                     self._complete(Confidence(confidence), now)
                 case Reply(_, m.Order() as order):
                     self._ordered(order)
+                case Reply(_, m.RouteTable(complete=True) | m.RouteChange(complete=True)):
+                    if state is not SupervisorState.SERVING:
+                        text = f"{self._process.boot} is {state}, and calls its routes complete"
+                        raise Violation("complete-when-serving", text)
                 case Reply(_, m.Witness(roster=True) as witness):
                     self._handed(witness)
-                case Confirm(int(ticket), True, how):
-                    self._confirmed(self._deletes[ticket], how)
+                case Confirm(int(ticket), done, how):
+                    self._unanswered.pop(ticket, None)
+                    if done:
+                        self._confirmed(self._deletes[ticket], how)
                 case _:
                     pass
+        if new_reign and self._unanswered:
+            text = f"the reign of {self._process.boot} ends, and {[*self._unanswered]}"
+            raise Violation("deletes-are-answered", f"{text} are deletes without an answer")
         wanted = self._process.wanted
         if wanted.stopping:
             held = {key.uid for record in self._records for key in record.claims}
@@ -132,6 +144,7 @@ class StewardCheck:
             case Wish(action="delete", error="", stone=Tombstone() as stone):
                 wanted.bury([stone])
                 self._deletes[input.ticket] = stone
+                self._unanswered[input.ticket] = None
             case _:
                 pass
 
@@ -166,6 +179,9 @@ class StewardCheck:
             if took < self._timing.recovery_window - SLACK:
                 raise Violation("complete-on-evidence", f"by its window after {took:.2f} s")
             return
+        if core.steward.recalling:
+            text = f"{boot} is complete by {confidence}, and has not read its journal"
+            raise Violation("complete-on-evidence", text)
         if confidence is Confidence.COUNT:
             wanted = core.recovery.expect_workers
             if wanted is None or len(self._seen) < wanted:

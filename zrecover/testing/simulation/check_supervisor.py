@@ -28,6 +28,7 @@ from zrecover.core.events import (
 from zrecover.core.inputs import FromPeer, Received
 from zrecover.core.view import SupervisorState
 from zrecover.testing.simulation.check_steward import StewardCheck
+from zrecover.testing.simulation.check_times import SilenceTimes
 from zrecover.testing.simulation.truth import Held, Judgement, differences
 from zrecover.testing.simulation.violations import Violation
 from zrecover.wire import messages as m
@@ -84,6 +85,7 @@ class SupervisorCheck:
         self._lost: dict[str, float] = {}
         self._steps = 0
         self._steward = StewardCheck(process, ledger, timing, judgement)
+        self._times = SilenceTimes(process, timing)
 
     def before(self, input: object, now: float) -> None:
         """An input is about to be handled."""
@@ -124,6 +126,7 @@ class SupervisorCheck:
         if changed and not (core.leading or self._led):
             raise Violation("only-a-leader-changes", f"{boot} does not lead, but {changed}")
         self._events(effects, now)
+        self._times.after(self._lost, now)
         size = sum(len(record.claims) for record in core.registry.workers.values())
         if self._steps % SAMPLE == 0 or ((changed or new_reign) and size <= SMALL * 4):
             self._beliefs()

@@ -28,7 +28,7 @@ class Weather:
     ordered: bool = True
     """Whether what is sent first over one connection arrives first."""
     late_news: float = 0.0
-    """Share of links whose end is reported although their owner has closed them."""
+    """Share of links of which something is reported although their owner has closed them."""
     late_verdicts: float = 0.0
     """Share of verdicts that take up to a second."""
     late_orders: float = 0.0

@@ -213,7 +213,7 @@ class Driver:
             case WorkerCheck():
                 check.after(input, effects, now)
             case ClientCheck():
-                check.after(input, now)
+                check.after(input, effects, now)
             case DiscoveryCheck():
                 check.after(effects, now)
             case SupervisorCheck():

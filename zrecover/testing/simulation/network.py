@@ -232,7 +232,10 @@ class Network:
             self._deliver(process, LinkDown(number, reason))
 
     def _late(self, connection: Connection) -> None:
-        self._deliver(connection.client, LinkDown(connection.number, "late news of its end"))
+        number = connection.number
+        ended = self._rng.random() < 0.5
+        news = LinkDown(number, "late news of its end") if ended else LinkUp(number)
+        self._deliver(connection.client, news)
 
     def _hang_up(self, connection: Connection) -> None:
         """The one that made it closes it; the other learns it after what was sent before."""

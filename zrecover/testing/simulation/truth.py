@@ -59,6 +59,8 @@ class Expected:
     losers: tuple[tuple[int, str], ...]
     """Shard and worker of the claims that lost."""
     verdict: Verdict
+    created_ts: int = 0
+    """Of the earliest of its shards."""
     coordination: State = None
     meanwhile: bool = False
     """It may be REBUILDING: plugins have to be asked of it as a whole."""
@@ -89,7 +91,8 @@ def _replica(uid: str, claims: list[Held], judgement: Judgement) -> Expected:
     ]
     shards = tuple((k, best[k].worker, best[k].incarnation) for k in sorted(best))
     least = min(verdicts[id(h)] for h in best.values())
-    so = Expected(state, launch, n, shards, tuple(sorted(losers)), least)
+    created = min(h.claim.created_ts for h in best.values())
+    so = Expected(state, launch, n, shards, tuple(sorted(losers)), least, created)
     captured = any(h.claim.captured for h in best.values())
     if state != "READY" or not (least is Verdict.REBUILD or (least is Verdict.FULL and captured)):
         return so
@@ -144,6 +147,7 @@ def differences(replicas: Mapping[str, ReplicaView], truth: Mapping[str, Expecte
             shards,
             losers,
             so.verdict if rebuilding else view.verdict,
+            view.created_ts,
             so.coordination if rebuilding else view.coordination,
             so.meanwhile,
         )
