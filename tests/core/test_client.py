@@ -162,6 +162,12 @@ def test_a_supervisor_that_stops_is_left_at_once() -> None:
     assert bench.core.book.rows("m") == (row(),)
 
 
+def test_S12_a_late_message_of_the_link_before_changes_nothing() -> None:
+    bench = Bench().open(row()).give(on.LinkDown(1, "gone")).connect().hear(table(row()))
+    bench.give(on.Received(1, m.Restarting(1, "a", 0.0)))
+    assert (bench.out, bench.core.link.state, bench.core.dropped) == ([], LinkState.OPEN, 1)
+
+
 def test_a_query_goes_to_the_supervisor_and_its_answer_is_collected() -> None:
     bench = Bench().open()
     assert bench.core.query("status", 7) == [Send(1, m.Query("prod", 7, "status"))]

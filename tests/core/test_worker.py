@@ -352,6 +352,14 @@ def test_a_supervisor_that_stops_is_left_at_once() -> None:
     assert bench.core.link.why == "the supervisor stops, back in about 3 s"
 
 
+@pytest.mark.parametrize("late", [m.Restarting(100, "a", 0.0), m.Unknown(100, "a")])
+def test_S12_a_late_message_of_the_link_before_changes_nothing(late: m.Message) -> None:
+    bench = Bench().open().give(on.LinkDown(1, "gone")).connect()
+    bench.hear(bench.registered())
+    bench.give(on.Received(1, late))
+    assert (bench.out, bench.core.registered, bench.core.dropped) == ([], True, 1)
+
+
 def test_H05_verdicts_are_kept_with_their_reasons() -> None:
     row = m.VerdictRow(uid="m-rep0", verdict=Verdict.ROUTES, reason="sharded")
     more = m.VerdictRow(uid="m-rep1", verdict=Verdict.REFUSE, reason="unknown kind")
