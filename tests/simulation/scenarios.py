@@ -7,6 +7,7 @@ is checked at every step, so that a missing rule raises Violation.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from zrecover.config import Limits, Timing
 from zrecover.ids import Launch
@@ -311,6 +312,30 @@ def a_goodbye_comes_late() -> Simulation:
     sim.settle(within=3)
     sim.release()
     sim.settle(within=1)
+    return sim
+
+
+@scenario
+def the_cluster_grows_and_slows_its_pace() -> Simulation:
+    sim = Simulation(7, timing=replace(SHORT, heartbeat_workers=2))
+    sim.start_discovery()
+    sim.start_supervisor("s1", expect_workers=2)
+    for number in range(2):
+        sim.start_worker(f"w{number}", f"qwen3-rep{number}")
+    sim.start_client("c1")
+    sim.settle(within=2)
+    sim.say("four times as many workers come, so that all shall be heard a quarter as often")
+    for number in range(2, 8):
+        sim.start_worker(f"w{number}")
+    sim.run(30.0)
+    assert sim.counts["WorkerRegistered"] == 8 and not sim.counts.get("LinkLost")
+    sim.say("it freezes: who was there first, too, leaves it after the time-out of a large cluster")
+    sim.freeze("s1")
+    sim.run(5.5)
+    assert not sim.counts.get("LinkLost")
+    sim.until(lambda: sim.counts.get("LinkLost", 0) == 9, within=4)
+    sim.wake("s1")
+    sim.settle(within=5)
     return sim
 
 

@@ -63,6 +63,25 @@ def a_delete_is_confirmed_and_its_only_holder_is_frozen() -> Simulation:
 
 
 @scenario
+def a_delete_is_asked_of_a_leader_that_is_superseded() -> Simulation:
+    sim = cluster(3)
+    sim.start_supervisor("s2", expect_workers=3)
+    sim.run(0.6)
+    for worker in ("w1", "w2", "w3"):
+        sim.lose("s1", worker, "Witness")
+    sim.cut("s1", "discovery")
+    ticket = sim.delete("qwen3-rep0")
+    sim.until(lambda: sim.leader is sim.supervisor("s2"), within=5)
+    assert ticket not in sim.confirmed
+    sim.say("nobody keeps the tombstone; when s1 hears that it leads no more, it says so")
+    sim.heal()
+    sim.until(lambda: ticket in sim.confirmed, within=2)
+    assert sim.confirmed[ticket].how == "the supervisor leads no more"
+    sim.settle(within=5)
+    return sim
+
+
+@scenario
 def a_delete_is_on_disk_and_nobody_else_knows() -> Simulation:
     sim = Simulation(7, timing=SHORT)
     sim.start_discovery()
