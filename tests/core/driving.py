@@ -116,6 +116,8 @@ class World:
 
     def __init__(self, *, seed: int = 1, timing: Timing | None = None) -> None:
         self.now = 100.0
+        self.wall = 0
+        """What supervisors take for the time of day, in ms, when something is deleted."""
         self.timing = timing or Timing()
         self.rng = Random(seed)
         self.nodes: dict[str, Node] = {}
@@ -164,6 +166,7 @@ class World:
             expect_workers=expect,
             journal=journal,
             intent=intent,
+            wall=lambda: self.wall,
         )
         self._add(boot, core, f"tcp://{boot}:1")
         return core

@@ -6,7 +6,7 @@ from tests.core.desk import Desk, register
 from tests.core.driving import claim
 from zrecover.core.downs import Downs
 from zrecover.core.memory import Placement, Tombstone
-from zrecover.ids import Launch
+from zrecover.ids import NO_LAUNCH, Launch
 from zrecover.wire import messages as m
 
 
@@ -97,3 +97,10 @@ def test_P03_marks_are_bounded_and_in_order() -> None:
     for view in views:
         downs.judged(view, None)
     assert list(downs.marks) == ["m-rep0", "m-rep1"]
+    for n in range(3):
+        downs.lost(claim(f"m-rep{n}", created_ts=n))
+    downs.lost(claim("m-rep1", created_ts=0))
+    assert downs.away("m-rep0") is None
+    assert downs.away("m-rep1") == (NO_LAUNCH, 1)
+    downs.forget(["m-rep1"])
+    assert downs.away("m-rep1") is None

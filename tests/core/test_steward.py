@@ -165,6 +165,95 @@ def test_a_replica_that_is_served_anew_after_its_delete_is_another_one() -> None
     assert cluster.uids(cluster.first) == ["m-rep0", "m-rep1"]
 
 
+def test_V19_a_delete_covers_what_has_begun_and_was_not_told_yet() -> None:
+    cluster = Cluster(3)
+    for shard in (0, 1):
+        one = claim("s-rep0", shard=shard, n_worker=2, created_ts=1000 + shard)
+        cluster.world.give(f"w{shard}", on.Declared(one))
+    cluster.world.run(1.0)
+    cluster.world.freeze("w1")
+    cluster.world.kill("a")
+    second = cluster.world.supervisor("b")
+    cluster.world.run(2.0)
+    assert second.registry.replicas["s-rep0"].state is ReplicaStatus.INCOMPLETE
+    cluster.world.wall = 2000
+    assert cluster.delete("s-rep0", second) == ""
+    cluster.world.run(1.0)
+    assert [confirm.done for confirm in cluster.world.confirmed] == [True]
+    cluster.world.wake("w1")
+    cluster.settle(second)
+    cluster.world.run(2.0)
+    assert "s-rep0" not in cluster.uids(second), "its later shard has not come back"
+    assert ("w1", "stop", "s-rep0") in cluster.world.orders
+
+
+def test_V06_what_is_away_with_a_lost_worker_can_be_deleted() -> None:
+    cluster = Cluster(3)
+    cluster.world.give("w1", on.Declared(claim("x-rep0", launch=Launch(5, 1), created_ts=7)))
+    for n in (1, 2):
+        shard = claim("s-rep0", shard=n - 1, n_worker=2, created_ts=10 + n)
+        cluster.world.give(f"w{n}", on.Declared(shard))
+    cluster.world.run(1.0)
+    for n in (1, 2):
+        cluster.world.freeze(f"w{n}")
+    cluster.world.run(20.0)
+    assert cluster.uids(cluster.first) == ["m-rep0"]
+    away = ["m-rep1", "s-rep0", "x-rep0"]
+    assert [cluster.delete(uid) for uid in away] == ["", "", ""]
+    cluster.world.run(1.0)
+    assert len(cluster.world.confirmed) == 3
+    assert list(cluster.first.registry.downs.marks) == ["m-rep2"]
+    for n in (1, 2):
+        cluster.world.wake(f"w{n}")
+    cluster.settle(cluster.first)
+    cluster.world.run(5.0)
+    assert cluster.uids(cluster.first) == ["m-rep0", "m-rep2"]
+    assert "no replica" in cluster.delete("y-rep0")
+
+
+def test_V03_a_copy_that_is_away_is_deleted_with_the_one_that_is_here() -> None:
+    cluster = Cluster(3)
+    cluster.world.give("w0", on.Declared(claim("x-rep0", created_ts=10)))
+    cluster.world.give("w1", on.Declared(claim("x-rep0", created_ts=20)))
+    cluster.world.run(1.0)
+    cluster.world.freeze("w1")
+    cluster.world.run(20.0)
+    cluster.delete("x-rep0")
+    cluster.world.run(1.0)
+    cluster.world.wake("w1")
+    cluster.settle(cluster.first)
+    cluster.world.run(2.0)
+    assert "x-rep0" not in cluster.uids(cluster.first)
+
+
+def test_a_delete_that_is_asked_for_again_is_confirmed_by_the_disk_alone() -> None:
+    cluster = Cluster(1, journal=True)
+    cluster.delete("m-rep0")
+    cluster.world.run(1.0)
+    cluster.world.give("w0", on.Stop("done"))
+    cluster.world.run(1.0)
+    assert cluster.delete("m-rep0") == ""
+    cluster.world.run(1.0)
+    assert [confirm.how for confirm in cluster.world.confirmed][1:] == ["it is on disk"]
+
+
+def test_L13_what_is_served_after_a_delete_is_another_one_though_our_clock_is_behind() -> None:
+    cluster = Cluster(2)
+    cluster.world.wall = 5000
+    cluster.delete("m-rep0")
+    cluster.world.run(2.0)
+    loading = claim("m-rep0", created_ts=99, state=ReplicaState.LOADING)
+    cluster.world.give("w0", on.Declared(loading))
+    cluster.world.run(1.0)
+    cluster.world.give("w0", on.Declared(claim("m-rep0", created_ts=99)))
+    cluster.world.give("w0", on.Declared(claim("m-rep1", launch=Launch(5, 1), created_ts=99)))
+    cluster.world.run(1.0)
+    (replica,) = [r for r in cluster.first.registry.replicas.values() if r.uid == "m-rep0"]
+    assert (replica.state, replica.created_ts) == (ReplicaStatus.READY, 5001)
+    held = cluster.workers[0].inventory.get(m.Key("m-rep1", 0))
+    assert held is not None and held.created_ts == 99, "a launch is told apart without"
+
+
 # --- orders ---
 
 

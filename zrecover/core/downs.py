@@ -1,7 +1,8 @@
 """Replicas that went away although nobody wanted that: the marks "unexpectedly down".
 
 A mark is set when the last claim on a replica goes with a lost worker, or is missing when its
-worker registers again. It clears when the replica is claimed again or deleted.
+worker registers again. It clears when the replica is claimed again or deleted. Beside the marks:
+what went with lost workers, who may come back with it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from zrecover.core.view import Down, ReplicaView
+from zrecover.ids import Launch
+from zrecover.wire.messages import Claim
 
 __all__ = ["Downs"]
 
@@ -24,6 +27,7 @@ class Downs:
         """Why claims go at this moment; empty where somebody wants it so."""
         self._most = most
         self._marks: OrderedDict[str, Down] = OrderedDict()
+        self._away: OrderedDict[str, tuple[Launch, int]] = OrderedDict()
 
     @property
     def marks(self) -> dict[str, Down]:
@@ -39,11 +43,25 @@ class Downs:
             while len(self._marks) > self._most:
                 self._marks.popitem(last=False)
 
+    def lost(self, claim: Claim) -> None:
+        """Its worker is lost with it, and may come back with it."""
+        launch, created = self._away.pop(claim.uid, (claim.launch, claim.created_ts))
+        last = max(launch, claim.launch), max(created, claim.created_ts)
+        self._away[claim.uid] = last
+        while len(self._away) > self._most:
+            self._away.popitem(last=False)
+
+    def away(self, uid: str) -> tuple[Launch, int] | None:
+        """The latest launch and time of what lost workers held of a replica."""
+        return self._away.get(uid)
+
     def forget(self, uids: Iterable[str]) -> None:
         """These were deleted: they are not missed."""
         for uid in uids:
             self._marks.pop(uid, None)
+            self._away.pop(uid, None)
 
     def clear(self) -> None:
         """A new reign."""
         self._marks.clear()
+        self._away.clear()

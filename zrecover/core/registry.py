@@ -263,9 +263,11 @@ class Registry:
     def _reindex(self, old: WorkerRecord | None, new: WorkerRecord | None, why: str) -> list[str]:
         touched: dict[str, None] = {}
         if old is not None:
-            for key in old.claims:
+            for key, claim in old.claims.items():
                 self._drop(old.worker, key)
                 touched[key.uid] = None
+                if new is None and why:
+                    self.downs.lost(claim)
         if new is not None:
             for key in new.claims:
                 self._put(new, key)

@@ -6,7 +6,7 @@ journal remember. What it recalls and what returning workers testify comes toget
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import count, islice
 
 from zrecover.core.deleting import Deleting
@@ -46,6 +46,7 @@ class Steward:
         evidence: Evidence,
         *,
         journal: bool,
+        wall: Callable[[], int],
     ) -> None:
         self.orders = Orders(boot, registry)
         self.witnesses = Witnesses(boot, registry)
@@ -53,7 +54,7 @@ class Steward:
         self.deleting = Deleting(registry)
         self._registry, self._registrar = registry, registrar
         self._recovery, self._evidence = recovery, evidence
-        self._journal = journal
+        self._journal, self.wall = journal, wall
         self.recalling = False
         """True until the journal has said what it kept."""
         self._tickets = count(1)
@@ -226,17 +227,20 @@ class Steward:
         intent = self._registry.intent
         candidates = self._registry.claimed(uid)
         placement = intent.placements.get(uid)
-        launches = [c.claim.launch for c in candidates]
-        launches += [] if placement is None else [placement.launch]
+        known = [(c.claim.launch, c.claim.created_ts) for c in candidates]
+        known += [] if placement is None else [(placement.launch, 0)]
+        away = self._registry.downs.away(uid)
+        known += [] if away is None else [away]
         stone = intent.tombstones.get(uid)
-        if launches:
-            created = max((c.claim.created_ts for c in candidates), default=0)
-            stone = Tombstone(uid, max(launches), created)
+        if known:
+            # Until now: a shard, or a copy, of which nobody has told yet is deleted with the rest.
+            created = max(self.wall(), *(created for _, created in known))
+            stone = Tombstone(uid, max(launch for launch, _ in known), created)
         if stone is None:
             return f"no replica {uid!r} is known"
-        news, touched = self._registry.bury([stone])
-        self._registrar.touched += touched
-        changes = [Change(Kept.DELETED, one) for one in news]
+        self._registrar.touched += self._registry.bury([stone])[1]
+        stone = intent.tombstones[uid]
+        changes = [Change(Kept.DELETED, stone)]  # also where it is no news: is it on disk?
         if placement is not None:
             changes.append(Change(Kept.UNPLACED, uid))
         remembering = self._remember(changes, out)

@@ -6,6 +6,7 @@ last and of the verdicts on that. A new epoch ends all sessions; being supersede
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zrecover.config import LIMITS, Limits, Timing
@@ -69,7 +70,8 @@ class SupervisorCore:
     Decided, Stop. Answers to workers and clients are `Reply` effects.
 
     `handle` must be called at least every half second (`next_deadline` says so), so that a
-    longer gap shows that the process itself stood still.
+    longer gap shows that the process itself stood still. `wall` gives wall-clock ms: when a
+    replica is deleted that nobody placed, what began before is what is meant.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class SupervisorCore:
         intent: Intent | None = None,
         journal: bool = False,
         keeper: Keeper | None = None,
+        wall: Callable[[], int] | None = None,
     ) -> None:
         self.state = SUPERVISOR_TABLE.initial
         self.leader = ""
@@ -100,7 +103,13 @@ class SupervisorCore:
             self._boot, timing, self.registry, self.liveness, self.evidence, limits
         )
         self.steward = Steward(
-            self._boot, self.registry, self.registrar, self.recovery, self.evidence, journal=journal
+            self._boot,
+            self.registry,
+            self.registrar,
+            self.recovery,
+            self.evidence,
+            journal=journal,
+            wall=wall or (lambda: 0),
         )
         self.keeping = Keeping(keeper or NoKeeper(), self.registrar, self.registry, self.evidence)
         self._timing, self._limits = timing, limits

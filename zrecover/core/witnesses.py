@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from zrecover.core.effects import Effect, Reply
 from zrecover.core.memory import Tombstone
 from zrecover.core.registry import Registry, WorkerRecord
-from zrecover.ids import RosterVersion
+from zrecover.ids import NO_LAUNCH, RosterVersion
 from zrecover.wire import messages as m
 
 __all__ = ["Remembered", "Testimonies", "Witnesses"]
@@ -47,6 +47,13 @@ class Remembered:
             if witness.last and witness.version > self.version:
                 self.version, self.workers = witness.version, tuple(self._next)
         return witness.last
+
+    def after(self, claim: m.Claim) -> int:
+        """When a replica that is served from now on began: it is not the one that was deleted."""
+        stone = self._stones.get(claim.uid)
+        if stone is None or not stone.launch == claim.launch == NO_LAUNCH:
+            return claim.created_ts
+        return max(claim.created_ts, stone.created_ts + 1)
 
     def testimony(self, cluster: str, epoch: int) -> list[m.Testimony]:
         """All of it, in parts; nothing where nothing is kept."""

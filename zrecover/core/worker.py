@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from zrecover.config import LIMITS, Limits
 from zrecover.core.effects import Effect, Emit, Obey, Offer, Send
 from zrecover.core.events import ClaimJudged, WorkerFenced
@@ -125,7 +127,7 @@ class WorkerCore:
         out: list[Effect] = []
         match input:
             case Declared(claim):
-                self.inventory.put(claim)
+                self.inventory.put(self._begun(claim))
                 self._change(now, out)
             case StateChanged(uid, shard, state):
                 self.inventory.set_state(m.Key(uid, shard), state)
@@ -162,6 +164,19 @@ class WorkerCore:
         out += self.reports.due(self.link.number, now)
         self.tally.take(out)
         return out
+
+    def _begun(self, claim: m.Claim) -> m.Claim:
+        """The claim with a time after the delete of an earlier replica of that name.
+
+        For one that nobody placed time alone tells them apart, and the supervisor's clock may be
+        ahead of ours. What is held already stays the one that it is.
+        """
+        held = self.inventory.get(m.Key(claim.uid, claim.shard))
+        if held is None:
+            created = self.remembered.after(claim)
+        else:
+            created = max(claim.created_ts, held.created_ts)
+        return msgspec.structs.replace(claim, created_ts=created)
 
     def _goodbye(self, reason: str) -> m.Goodbye:
         return m.Goodbye(

@@ -197,6 +197,7 @@ class Supervisor:
             intent=Intent(orphans=self._policy[0], losers=self._policy[1]),
             journal=self._state_dir is not None,
             keeper=self._kept,
+            wall=lambda: time.time_ns() // 1_000_000,
         )
         node = CoreNode(
             core,

@@ -163,10 +163,12 @@ class StewardCheck:
         """What a delete of now covers."""
         claims = [c for r in self._records for k, c in r.claims.items() if k.uid == uid]
         placed = self._process.wanted.placed.get(uid)
-        launches = [claim.launch for claim in claims] + ([placed.launch] if placed else [])
-        if launches:
-            created = max((claim.created_ts for claim in claims), default=0)
-            return Tombstone(uid, max(launches), created)
+        away = self._process.core.registry.downs.away(uid)
+        known = [(claim.launch, claim.created_ts) for claim in claims]
+        known += ([(placed.launch, 0)] if placed else []) + ([away] if away else [])
+        if known:
+            created = max(self._process.core.steward.wall(), *(at for _, at in known))
+            return Tombstone(uid, max(launch for launch, _ in known), created)
         return max(self._process.wanted.stones.get(uid, []), default=None)
 
     # --- what it does ---

@@ -187,6 +187,7 @@ class Cluster:
             limits=self._limits,
             intent=Intent(losers=losers, orphans=orphans),
             journal=disk is not None,
+            wall=lambda: self.wall(name),
         )
         process = SupervisorProcess(
             name, core, address, core=core, boot=boot, wanted=Wanted(losers, orphans)
