@@ -55,6 +55,7 @@ def test_V21_a_worker_is_explained_through_silence_and_return() -> None:
 def test_V21_what_is_not_known_is_said() -> None:
     desk = Desk()
     assert "nothing is known of 'x'" in str(explain(desk, "x")["error"])
+    assert "called so yet: recovering, 0 workers are back" in str(explain(desk, "x")["error"])
     assert "say what to explain" in str(explain(desk, None)["error"])
     (result,) = desk.hear("s", m.Query("prod", 5, "nonsense")).to("s", m.Result)
     assert (

@@ -540,6 +540,8 @@ def test_a_delete_from_afar_that_the_reign_does_not_survive_is_told_so() -> None
 )
 def test_what_is_not_there_cannot_be_removed_from_afar(delete: bool, error: str) -> None:
     desk = Desk().hear("s", m.Remove("prod", 4, "x-rep0", delete))
+    assert answer(desk) == {"error": f"{error} yet: recovering, 0 workers are back"}, "V12"
+    desk.pass_(10.5).hear("s", m.Remove("prod", 4, "x-rep0", delete))
     assert answer(desk) == {"error": error}
 
 

@@ -154,6 +154,62 @@ def test_a_delete_that_nobody_keeps_raises_and_says_that_it_may_come_back() -> N
     run(main)
 
 
+def test_V12_what_may_still_come_back_is_not_called_unknown() -> None:
+    async def main() -> None:
+        async with DiscoveryService(ANY) as discovery:
+            at = discovery.endpoint
+            async with Client(at) as client, Worker(at, worker_id="w"):
+                async with Supervisor(announce=at, expect_workers=3) as supervisor:
+                    await soon(lambda: len(supervisor.view.recovery.seen) == 1)
+                    await client.wait_linked(10)
+                    for asked in (
+                        lambda: supervisor.delete("m-rep0"),
+                        lambda: supervisor.stop("m-rep0"),
+                        lambda: client.delete_replica("m-rep0"),
+                        lambda: client.stop_replica("m-rep0"),
+                        lambda: client.explain("m-rep0"),
+                    ):
+                        with pytest.raises(Recovering, match="yet: recovering, 1 of 3 workers"):
+                            await asked()
+                async with Supervisor(announce=at, expect_workers=1) as supervisor:
+                    await supervisor.wait_recovered(10)
+                    with pytest.raises(ConfigError, match=r"no replica 'm-rep0' is known$"):
+                        await supervisor.delete("m-rep0")
+
+    run(main)
+
+
+def test_a_client_is_told_that_its_delete_is_not_confirmed() -> None:
+    async def main() -> None:
+        async with Supervisor(ANY, expect_workers=0) as supervisor:
+            await supervisor.place("m")
+            async with Client(supervisor.endpoint) as client:
+                waiting = asyncio.create_task(client.delete_replica("m-rep0", 30))
+                await soon(lambda: "m" not in supervisor.view.models)
+                await supervisor.__aexit__(None, None, None)
+                with pytest.raises(NoSupervisor, match="leads no more"):
+                    await waiting
+
+    run(main)
+
+
+def test_a_client_asks_the_next_supervisor_when_its_own_was_killed() -> None:
+    async def main() -> None:
+        async with DiscoveryService(ANY) as discovery, Client(discovery.endpoint) as client:
+            first = Supervisor(announce=discovery.endpoint, expect_workers=0)
+            async with first:
+                await first.place("m")
+                await client.wait_linked(10)
+                waiting = asyncio.create_task(client.delete_replica("m-rep0", 30))
+                await soon(lambda: "m" not in first.view.models)
+                first._node.stop = lambda reason: None  # type: ignore[method-assign, union-attr]
+            async with Supervisor(announce=discovery.endpoint, expect_workers=0):
+                with pytest.raises(ConfigError, match="no replica 'm-rep0' is known"):
+                    await waiting
+
+    run(main)
+
+
 def test_the_journal_keeps_deletes_placements_and_who_is_expected(tmp_path: Path) -> None:
     async def main() -> None:
         async with DiscoveryService(ANY) as discovery:

@@ -42,7 +42,8 @@ def explain(
 
     The evidence follows, oldest first: what was reported, what was decided and by which plugin.
     It is that of the supervisor which leads now. With --json: {"target", "replica", "worker",
-    "evidence": [{"ago_s", "about", "what"}]}. It ends with 4 if nothing is known of it.
+    "evidence": [{"ago_s", "about", "what"}]}. It ends with 4 if nothing is known of it, with 5 if
+    nothing is known yet.
     """
     endpoints = needed(endpoint, "--endpoint")
     try:

@@ -33,7 +33,8 @@ def stop(invocation: Invocation, uid: str, endpoint: tuple[str, ...] | None, tim
     """Have the replica UID stopped by its workers; it may be served again.
 
     Each finishes what it has in flight first. A recovering supervisor gives the order when it
-    serves. It ends with 4 if no worker holds it. With --json: {"uid", "stopping": true}.
+    serves. It ends with 4 if no worker holds it, with 5 if one may still come back with it. With
+    --json: {"uid", "stopping": true}.
     """
     _name(uid)
     endpoints = needed(endpoint, "--endpoint")
@@ -69,8 +70,9 @@ def delete(
     """Delete the replica UID for good: it is stopped, and never comes back.
 
     The command ends when that is certain: it is on disk, or two workers keep it (all, if there
-    are fewer). It ends with 4 if the replica is not known, and with 3 if the delete is not
-    confirmed in time; then it may come back. With --json: {"uid", "deleted": true, "how"}.
+    are fewer). It ends with 4 if the replica is not known, with 5 if it is not known yet, and with
+    3 if the delete is not confirmed in time; then it may come back. With --json: {"uid",
+    "deleted": true, "how"}.
     """
     _name(uid)
     endpoints = needed(endpoint, "--endpoint")

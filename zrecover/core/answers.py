@@ -49,7 +49,14 @@ def _explain(target: str, view: View, evidence: Evidence, now: float) -> tuple[d
 
 
 def results(
-    epoch: int, boot: str, nonce: int, answer: dict[str, Any], error: str, limits: Limits
+    epoch: int,
+    boot: str,
+    nonce: int,
+    answer: dict[str, Any],
+    error: str,
+    limits: Limits,
+    *,
+    code: str = "",
 ) -> list[Result]:
     """The answer in parts that fit a frame; one part with the error where there is none."""
     text = b"" if error else msgspec.json.encode(answer)
@@ -64,6 +71,7 @@ def results(
             last=number == len(starts) - 1,
             body=text[start : start + step],
             error=error[: limits.reason],
+            code=code,
         )
         for number, start in enumerate(starts)
     ]

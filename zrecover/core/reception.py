@@ -94,7 +94,7 @@ class Reception:
         else:
             error = self._core.steward.stop(ask.uid)
         if error or not ask.delete:
-            self._answer(peer, ask.nonce, {"uid": ask.uid}, error, out)
+            self._answer(peer, ask.nonce, {"uid": ask.uid}, error, out, unknown=True)
 
     def confirm(self, effects: list[Effect]) -> list[Effect]:
         """Answer peers whose deletes are confirmed; the driver tells all others."""
@@ -105,7 +105,7 @@ class Reception:
             if isinstance(effect, Confirm) and isinstance(effect.ticket, tuple):
                 peer, nonce = effect.ticket
                 error = "" if effect.done else effect.how
-                self._answer(peer, nonce, {"how": effect.how}, error, out)
+                self._answer(peer, nonce, {"how": effect.how}, error, out, code="unconfirmed")
             else:
                 out.append(effect)
         return out
@@ -114,10 +114,25 @@ class Reception:
         view = self._core.view(now)
         kept = self._core.keeping.keeper.answer(query, view, now)
         answer, error = kept or answer_to(query, view, self._core.evidence, now)
-        self._answer(peer, query.nonce, answer, error, out)
+        unknown = query.what == "explain" and query.target is not None
+        self._answer(peer, query.nonce, answer, error, out, unknown=unknown)
 
     def _answer(
-        self, peer: Hashable, nonce: int, answer: dict[str, Any], error: str, out: list[Effect]
+        self,
+        peer: Hashable,
+        nonce: int,
+        answer: dict[str, Any],
+        error: str,
+        out: list[Effect],
+        *,
+        code: str = "",
+        unknown: bool = False,
     ) -> None:
-        parts = results(self._core.epoch, self._boot, nonce, answer, error, self._limits)
+        """Answer; `code` counts where there is an `error`, as does that it is about an unknown."""
+        if error and unknown:
+            error, recovering = self._core.unknown(error)
+            code = "recovering" if recovering else code
+        code = code if error else ""
+        epoch, limits = self._core.epoch, self._limits
+        parts = results(epoch, self._boot, nonce, answer, error, limits, code=code)
         out += [Reply(peer, part) for part in parts]

@@ -246,15 +246,15 @@ class SupervisorCore:
 
     def _stop(self, out: list[Effect]) -> None:
         if self.leading:
+            self.steward.end(out)  # who waits for a delete hears of it before he turns away
             self._dismiss(out)
-            self.steward.end(out)
         self._move(SupervisorInput.STOP)
         out += self.reign.end(withdraw=True)
 
     def _step_down(self, out: list[Effect]) -> None:
         """Discovery names another one: this reign is over."""
-        self._dismiss(out)
         self.steward.end(out)
+        self._dismiss(out)
         self.reign.held = 0
         self._clear(self.epoch)
 
@@ -288,6 +288,17 @@ class SupervisorCore:
         self.registrar.remove(worker, "was forgotten, as somebody asked", now)
         out.append(Emit(WorkerForgotten(worker)))
         return ""
+
+    def unknown(self, what: str) -> tuple[str, bool]:
+        """What to say where `what` is not known, and whether it may still come.
+
+        Only a complete view knows what there is not.
+        """
+        if self.state is not SupervisorState.RECOVERING:
+            return what, False
+        expected = self.recovery.expected
+        of = "" if expected is None else f" of {expected}"
+        return f"{what} yet: recovering, {self.recovery.seen}{of} workers are back", True
 
     @property
     def _undecided(self) -> bool:

@@ -35,6 +35,8 @@ from zrecover.wire.messages import Result, RouteRow
 __all__ = ["Client"]
 
 _ASK_AGAIN = 1.0
+_ERRORS = {"recovering": Recovering, "unconfirmed": NoSupervisor}
+"""What an answer that is none is raised as, by its code."""
 
 
 class Client:
@@ -200,7 +202,8 @@ class Client:
     async def explain(self, target: str, timeout: float = 5.0) -> dict[str, Any]:
         """Why a replica (by uid) or worker (by id) is as it is: the evidence in time order.
 
-        Raises ConfigError if nothing is known of it, NoSupervisor after `timeout` seconds.
+        Raises ConfigError if nothing is known of it, Recovering while that may still come, and
+        NoSupervisor after `timeout` seconds.
         """
         return await self._ask(lambda core, nonce: core.query("explain", nonce, target), timeout)
 
@@ -259,14 +262,16 @@ class Client:
     async def stop_replica(self, uid: str, timeout: float = 5.0) -> None:
         """Have a replica stopped; it is told to its workers once the supervisor serves.
 
-        Raises ConfigError if no worker holds it, NoSupervisor after `timeout` seconds.
+        Raises ConfigError if no worker holds it, Recovering while it may still come back, and
+        NoSupervisor after `timeout` seconds.
         """
         await self._ask(lambda core, nonce: core.remove(uid, nonce, delete=False), timeout)
 
     async def delete_replica(self, uid: str, timeout: float = 10.0) -> str:
         """Delete a replica; returns, with the evidence, once it can never come back.
 
-        Raises ConfigError if it is not known, NoSupervisor if that is not confirmed in time.
+        Raises ConfigError if it is not known, Recovering while it may still come back, and
+        NoSupervisor if it is not confirmed in time, or the supervisor leads no more.
         """
         answer = await self._ask(
             lambda core, nonce: core.remove(uid, nonce, delete=True), timeout, patience=timeout
@@ -304,7 +309,13 @@ class Client:
                 self._results[nonce].clear()
                 await self._party.in_io(send)
                 left = min(patience, max(0.0, end - loop.time()))
-                if await self._party.until(lambda: self._whole(nonce), left):
+                asked = self.supervisor
+
+                def over(asked: str = asked) -> bool:  # whoever was asked does not answer any more
+                    return self._whole(nonce) or self.supervisor != asked
+
+                await self._party.until(over, left)
+                if self._whole(nonce):
                     return self._read(nonce)
             raise NoSupervisor(f"no answer within {timeout:g} s: {self._explain()}")
         finally:
@@ -318,7 +329,7 @@ class Client:
         body = b""
         for part in self._results[nonce]:
             if part.error:
-                raise ConfigError(part.error)
+                raise _ERRORS.get(part.code, ConfigError)(part.error)
             body += part.body
         status: dict[str, Any] = msgspec.json.decode(body)
         return status

@@ -10,7 +10,7 @@ from zrecover.core.effects import Confirm, Effect
 from zrecover.core.inputs import Tick
 from zrecover.core.memory import Placement
 from zrecover.core.supervisor import SupervisorCore
-from zrecover.errors import ConfigError, DeadlineExceeded, NoSupervisor
+from zrecover.errors import ConfigError, DeadlineExceeded, NoSupervisor, Recovering
 from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.party import Party
 
@@ -56,7 +56,7 @@ class Steering:
         return await self._party.in_io(place)
 
     async def stop(self, uid: str) -> None:
-        """Have a replica stopped. Raises ConfigError if no worker holds it."""
+        """Have a replica stopped. Raises ConfigError if no worker holds it, Recovering."""
 
         def stop() -> str:
             error = self._core.steward.stop(uid)
@@ -64,7 +64,7 @@ class Steering:
             return error
 
         if error := await self._party.in_io(stop):
-            raise ConfigError(error)
+            raise self._unknown(error)
 
     async def delete(self, uid: str, timeout: float) -> str:
         """Delete a replica; the evidence, once it can never come back."""
@@ -80,7 +80,7 @@ class Steering:
 
         try:
             if error := await self._party.in_io(delete):
-                raise ConfigError(error)
+                raise self._unknown(error)
             confirm = await asyncio.wait_for(future, timeout)
         except TimeoutError:
             raise DeadlineExceeded(
@@ -92,6 +92,11 @@ class Steering:
         if not confirm.done:
             raise NoSupervisor(f"the delete of {uid} is not confirmed: {confirm.how}")
         return confirm.how
+
+    def _unknown(self, error: str) -> ConfigError | Recovering:
+        """There is no such replica; while the supervisor recovers, perhaps not yet."""
+        text, recovering = self._core.unknown(error)
+        return Recovering(text) if recovering else ConfigError(text)
 
     def _carry_out(self, effects: list[Effect]) -> None:
         self._node.carry_out(effects)

@@ -324,7 +324,10 @@ class Supervisor:
         return await self._steering.place(model, replicas, n_worker)
 
     async def stop(self, uid: str) -> None:
-        """Have a replica stopped, once it serves. Raises ConfigError if no worker holds it."""
+        """Have a replica stopped, once it serves.
+
+        Raises ConfigError if no worker holds it, Recovering while it may still come back.
+        """
         await self._wait(lambda: self.leading, 0.0)
         await self._steering.stop(uid)
 
@@ -332,7 +335,8 @@ class Supervisor:
         """Delete a replica; returns, with the evidence, once it can never come back.
 
         That is when it is on disk, or two workers (all, if there are fewer) keep it. Raises
-        ConfigError if it is not known, DeadlineExceeded if it is not confirmed in time.
+        ConfigError if it is not known, Recovering while it may still come back, and
+        DeadlineExceeded if it is not confirmed in time.
         """
         await self._wait(lambda: self.leading, 0.0)
         return await self._steering.delete(uid, timeout)

@@ -155,3 +155,6 @@ class Result(Message, frozen=True):
     body: Bytes
     error: Text = ""
     """Why there is no answer; the body is empty then."""
+    code: Text = ""
+    """With an error: `recovering` where what is not known may still come, `unconfirmed` where a
+    delete may be lost; else empty."""
