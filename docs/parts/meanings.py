@@ -200,6 +200,7 @@ OF_RECORDS = {
     "ShardView.address": "Where it answers requests.",
     "ShardView.state": "LOADING, READY or STOPPING, as the worker says.",
     "ShardView.suspect": "True if the worker is silent.",
+    "ShardView.devices": "Which devices it uses there, as the worker says.",
     # Conflict and Skipped
     "Conflict.uid": "The replica.",
     "Conflict.shard": "The shard.",

@@ -42,6 +42,16 @@ STATUS: dict[str, Any] = {
             ],
         }
     },
+    "down": [
+        {
+            "uid": "away-rep0",
+            "model": "away",
+            "workers": ["w9"],
+            "launch": [0, 0],
+            "created_ts": 1,
+            "reason": "worker w9 is lost after 16.1 s of silence",
+        }
+    ],
     "recovery": {
         "expect_workers": 2,
         "expected": [],

@@ -151,8 +151,16 @@ def test_status_for_people(run: Run, play: Callable[..., Any]) -> None:
     assert "w1 ALIVE tcp://127.0.0.1:3 11 2.5 s big-rep0" in lines
     row = "big 0/2 big-rep0 sharded INCOMPLETE no 0: w1 shard 1 of 2 is missing"
     assert rf"{row} \x1b[31m[red]here" in lines
+    assert "away-rep0 w9 worker w9 is lost after 16.1 s of silence" in lines, "unexpectedly down"
     assert "odd-rep0 w1 p unknown kind" in lines
     assert "x-rep0 0 w1 split same shard" in lines
+
+
+def test_V12_who_is_expected_by_name_is_counted_too(run: Run, play: Callable[..., Any]) -> None:
+    recovery = STATUS["recovery"] | {"expect_workers": None, "expected": ["w1", "w2", "w3"]}
+    play(STATUS | {"recovery": recovery | {"missing": ["w2", "w3"]}})
+    told = run("status", *AT).stdout.splitlines()
+    assert told[1].strip() == "recovering for 1.5 s: 1 of 3 workers back, missing: w2, w3"
 
 
 def test_scenarios_can_be_listed_and_have_to_exist(run: Run) -> None:

@@ -36,6 +36,7 @@ def test_V21_each_replica_has_its_verdict_plugin_and_reason(run: Run, play: Play
     assert (done.exit_code, asked) == (0, [(2.0,)])
     assert json.loads(done.stdout) == {
         "replicas": [{"model": "big", **BIG, "routed": False, "workers": ["w1"]}],
+        "down": STATUS["down"],
         "skipped": STATUS["recovery"]["skipped"],
         "conflicts": STATUS["recovery"]["conflicts"],
     }
@@ -50,9 +51,11 @@ def test_V21_each_replica_has_its_verdict_plugin_and_reason(run: Run, play: Play
 def test_replicas_of_one_model_only(run: Run, play: Play) -> None:
     play(SERVING)
     found = json.loads(run("replicas", *AT, "--model", "big", "--json").stdout)
-    assert [len(found[key]) for key in ("replicas", "skipped", "conflicts")] == [1, 0, 0]
+    assert [len(found[key]) for key in ("replicas", "down", "skipped", "conflicts")] == [1, 0, 0, 0]
     found = json.loads(run("replicas", *AT, "--model", "odd", "--json").stdout)
-    assert [len(found[key]) for key in ("replicas", "skipped", "conflicts")] == [0, 1, 0]
+    assert [len(found[key]) for key in ("replicas", "down", "skipped", "conflicts")] == [0, 0, 1, 0]
+    found = json.loads(run("replicas", *AT, "--model", "away", "--json").stdout)
+    assert found["down"] == STATUS["down"], "S16: it is not unknown"
     assert lines(run("replicas", *AT, "--model", "odd").stdout)[0] == "no replicas"
 
 

@@ -61,7 +61,7 @@ def paths_of(value: Any, path: str, found: dict[str, set[str]]) -> dict[str, set
 
 
 async def real_status() -> dict[str, Any]:
-    """Of a cluster with a bit of everything: a conflict, a refused kind, a label and a gap."""
+    """Of a cluster with a bit of everything: a conflict, a refused kind, a label, a gap, a mark."""
     async with (
         zrecover.DiscoveryService("tcp://127.0.0.1:*") as discovery,
         zrecover.Worker(discovery.endpoint, worker_id="a") as first,
@@ -69,13 +69,22 @@ async def real_status() -> dict[str, Any]:
         zrecover.Client(discovery.endpoint) as client,
     ):
         known = {"version": "1", "abilities": ("chat",), "label": "x", "desired": 2, "name": "own"}
+        known |= {"devices": ("cuda:0",)}
         for worker, launch in ((first, Launch(1, 1)), (second, Launch(1, 2))):
             await worker.serve(zrecover.Replica("m", launch=launch, **known), str)  # type: ignore[arg-type]
         await second.serve(zrecover.Replica("n", kind="nobody-knows"), str)
         await first.serve(zrecover.Replica("o", n_worker=2, shard=1), str)
-        async with zrecover.Supervisor(announce=discovery.endpoint, expect_workers=2) as supervisor:
+        async with (
+            zrecover.Worker(discovery.endpoint, worker_id="c") as third,
+            zrecover.Supervisor(announce=discovery.endpoint, expect_workers=3) as supervisor,
+        ):
+            await third.serve(zrecover.Replica("gone"), str)
+            await third.wait_registered(10)
             await supervisor.wait_recovered(10)
-            return await client.status(10)
+            # Another process of the same worker, which returns without it.
+            async with zrecover.Worker(discovery.endpoint, worker_id="c") as again:
+                await again.wait_registered(10)
+                return await client.status(10)
 
 
 @pytest.mark.slow
@@ -83,6 +92,7 @@ def test_the_page_has_what_a_real_status_has() -> None:
     status = asyncio.run(real_status())
     found = paths_of(status, "", {})
     assert status["recovery"]["conflicts"]
+    assert [row["uid"] for row in status["down"]] == ["gone-rep0"]
     assert status["recovery"]["skipped"]
     assert sorted(set(found) - set(DOCUMENTED)) == [], "not documented"
     assert sorted(set(DOCUMENTED) - set(found) - UNSEEN) == [], "documented, but not there"

@@ -37,9 +37,9 @@ def replicas(
 ) -> int:
     """Show each replica: whether it is routed, by whose verdict, and why.
 
-    What was skipped, and claims that lost against another, follow with their reasons. With
-    --json: {"replicas", "skipped", "conflicts"}, each a list, as status has them; a replica has
-    its "model" and, in "workers", the ids of its workers as well.
+    What is unexpectedly down, what was skipped, and claims that lost against another, follow with
+    their reasons. With --json: {"replicas", "down", "skipped", "conflicts"}, each a list, as status
+    has them; a replica has its "model" and, in "workers", the ids of its workers as well.
     """
     endpoints = needed(endpoint, "--endpoint")
     status = ask(invocation, endpoints, lambda client: client.status(timeout))
@@ -65,6 +65,7 @@ def _document(status: dict[str, Any], model: str | None) -> dict[str, list[dict[
     recovery = status["recovery"]
     return {
         "replicas": rows,
+        "down": [row for row in status.get("down", []) if model in (None, row["model"])],
         "skipped": [row for row in recovery["skipped"] if _is_of(row["uid"], model)],
         "conflicts": [row for row in recovery["conflicts"] if _is_of(row["uid"], model)],
     }
@@ -85,7 +86,7 @@ def _is_of(uid: str, model: str | None) -> bool:
 
 
 def _show(document: dict[str, list[dict[str, Any]]]) -> None:
-    from zrecover.cli.status_tables import conflicts_table, shards_of, skipped_table
+    from zrecover.cli.status_tables import conflicts_table, down_table, shards_of, skipped_table
     from zrecover.cli.tables import add, new_console, new_table, show_table
 
     console = new_console()
@@ -96,5 +97,6 @@ def _show(document: dict[str, list[dict[str, Any]]]) -> None:
         cells = (row["uid"], row["kind"], row["state"], routed, row["verdict"], shards_of(row))
         add(table, *cells, by, why)
     console.print(table if table.row_count else "no replicas")
+    show_table(console, down_table(document["down"]))
     show_table(console, skipped_table(document["skipped"]))
     show_table(console, conflicts_table(document["conflicts"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from zrecover.cli.tables import Table, Text, add, new_console, new_table, show_table, styled
 
-__all__ = ["conflicts_table", "shards_of", "show", "skipped_table"]
+__all__ = ["conflicts_table", "down_table", "shards_of", "show", "skipped_table"]
 
 
 def show(document: dict[str, Any]) -> None:
@@ -19,6 +19,7 @@ def show(document: dict[str, Any]) -> None:
         console.print(styled("MASS LOSS: too many workers are silent at once; nobody is removed"))
     show_table(console, _workers(document["workers"]))
     show_table(console, _replicas(document["models"]))
+    show_table(console, down_table(document.get("down", [])))
     show_table(console, skipped_table(recovery["skipped"]))
     show_table(console, conflicts_table(recovery["conflicts"]))
 
@@ -30,7 +31,7 @@ def _heading(document: dict[str, Any]) -> Text:
 
 
 def _recovery(recovery: dict[str, Any]) -> str:
-    expected = recovery.get("expect_workers")
+    expected = len(recovery["expected"]) or recovery.get("expect_workers")
     of = f" of {expected}" if expected is not None else ""
     seen = f"{len(recovery['seen'])}{of} workers back"
     missing = f", missing: {', '.join(recovery['missing'])}" if recovery["missing"] else ""
@@ -71,6 +72,14 @@ def shards_of(row: dict[str, Any]) -> str:
         for shard in row["shards"]
     ]
     return ", ".join(words) or "-"
+
+
+def down_table(rows: list[dict[str, Any]]) -> Table:
+    """What went away although nobody wanted that, and is not back."""
+    table = new_table("UNEXPECTEDLY DOWN", "WORKERS", "WHY")
+    for row in rows:
+        add(table, row["uid"], ", ".join(row["workers"]) or "-", row["reason"])
+    return table
 
 
 def skipped_table(rows: list[dict[str, Any]]) -> Table:

@@ -15,7 +15,15 @@ from zrecover.cli.output import one_line
 __all__ = ["Console", "Table", "Text", "add", "new_console", "new_table", "show_table", "styled"]
 
 _GOOD: Final = {"SERVING", "ALIVE", "READY", "yes", "active"}
-_MIDDLING: Final = {"RECOVERING", "SUSPECT", "LOADING", "STOPPING", "REBUILDING", "HELD"}
+_MIDDLING: Final = {
+    "RECOVERING",
+    "SUSPECT",
+    "LOADING",
+    "STOPPING",
+    "LAUNCHING",
+    "REBUILDING",
+    "HELD",
+}
 _BAD: Final = {"LOST", "REFUSED", "INCOMPLETE", "no", "failed"}
 _WIDE: Final = 10_000
 

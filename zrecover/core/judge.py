@@ -281,7 +281,13 @@ def _unaccepted(uid: str, claims: list[Candidate]) -> ReplicaView:
 def _shard_view(of: Candidate) -> ShardView:
     claim = of.claim
     return ShardView(
-        claim.shard, of.worker, of.incarnation, of.address, _TEXT[claim.state], of.suspect
+        claim.shard,
+        of.worker,
+        of.incarnation,
+        of.address,
+        _TEXT[claim.state],
+        of.suspect,
+        claim.devices,
     )
 
 

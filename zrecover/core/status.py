@@ -39,6 +39,17 @@ def status_of(view: View) -> dict[str, Any]:
             }
             for model in view.models.values()
         },
+        "down": [
+            {
+                "uid": uid,
+                "model": down.replica.model,
+                "workers": list(dict.fromkeys(s.worker for s in down.replica.shards)),
+                "launch": list(down.replica.launch),
+                "created_ts": down.replica.created_ts,
+                "reason": down.reason,
+            }
+            for uid, down in view.down.items()
+        ],
         "recovery": {
             "expect_workers": report.expect_workers,
             "expected": list(report.expected),
@@ -67,6 +78,7 @@ def _replica(replica: ReplicaView) -> dict[str, Any]:
                 "address": shard.address,
                 "state": shard.state,
                 "suspect": shard.suspect,
+                "devices": list(shard.devices),
             }
             for shard in replica.shards
         ],

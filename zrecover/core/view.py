@@ -87,6 +87,7 @@ class ShardView(msgspec.Struct, frozen=True, gc=False):
     address: str
     state: str
     suspect: bool
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
