@@ -98,9 +98,10 @@ def test_P03_marks_are_bounded_and_in_order() -> None:
         downs.judged(view, None)
     assert list(downs.marks) == ["m-rep0", "m-rep1"]
     for n in range(3):
-        downs.lost(claim(f"m-rep{n}", created_ts=n))
-    downs.lost(claim("m-rep1", created_ts=0))
+        downs.lost("w", claim(f"m-rep{n}", created_ts=n))
+    downs.lost("v", claim("m-rep1", created_ts=0))
+    downs.lost("w", claim("m-rep1", created_ts=0))
     assert downs.away("m-rep0") is None
-    assert downs.away("m-rep1") == (NO_LAUNCH, 1)
+    assert downs.away("m-rep1") == (NO_LAUNCH, 1, ("v", "w"))
     downs.forget(["m-rep1"])
     assert downs.away("m-rep1") is None

@@ -200,15 +200,44 @@ def test_V06_what_is_away_with_a_lost_worker_can_be_deleted() -> None:
     assert cluster.uids(cluster.first) == ["m-rep0"]
     away = ["m-rep1", "s-rep0", "x-rep0"]
     assert [cluster.delete(uid) for uid in away] == ["", "", ""]
-    cluster.world.run(1.0)
-    assert len(cluster.world.confirmed) == 3
     assert list(cluster.first.registry.downs.marks) == ["m-rep2"]
     for n in (1, 2):
         cluster.world.wake(f"w{n}")
     cluster.settle(cluster.first)
     cluster.world.run(5.0)
+    assert [confirm.done for confirm in cluster.world.confirmed] == [True, True, True]
     assert cluster.uids(cluster.first) == ["m-rep0", "m-rep2"]
     assert "no replica" in cluster.delete("y-rep0")
+
+
+def test_V06_one_worker_is_not_all_while_the_one_that_held_it_is_lost() -> None:
+    cluster = Cluster(2)
+    cluster.world.freeze("w1")
+    cluster.world.run(20.0)
+    assert list(cluster.first.registry.workers) == ["w0"]
+    assert cluster.delete("m-rep1") == ""
+    cluster.world.run(3.0)
+    assert cluster.world.confirmed == [], "w1 would bring it back to one that w0 has not told"
+    cluster.world.wake("w1")
+    cluster.world.run(3.0)
+    assert [confirm.how for confirm in cluster.world.confirmed] == ["workers keep it"]
+    cluster.world.give("w1", on.Stop("done"))
+    cluster.world.run(1.0)
+    assert cluster.delete("m-rep0") == ""
+    cluster.world.run(1.0)
+    assert len(cluster.world.confirmed) == 2, "w0 is all that there is"
+
+
+def test_V06_the_only_worker_is_all_once_it_is_back() -> None:
+    cluster = Cluster(1)
+    cluster.world.freeze("w0")
+    cluster.world.run(20.0)
+    assert cluster.delete("m-rep0") == ""
+    cluster.world.run(3.0)
+    assert cluster.world.confirmed == []
+    cluster.world.wake("w0")
+    cluster.world.run(3.0)
+    assert [confirm.done for confirm in cluster.world.confirmed] == [True]
 
 
 def test_V03_a_copy_that_is_away_is_deleted_with_the_one_that_is_here() -> None:

@@ -1,8 +1,9 @@
 """Deletes that are on their way: each is confirmed once it can never come back.
 
 That is when it is on disk, or two workers keep its tombstone: all, if there are fewer. Who there
-is shows only when a recovery is complete, so that before it takes two. Where there is neither
-disk nor worker it waits for one: a worker that is away may still hold it.
+is shows only when a recovery is complete, so that before it takes two; and so it does while a
+worker is lost that held it, who would bring it back to somebody who does not know. Where there
+is neither disk nor worker it waits for one: a worker that is away may still hold it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class _Delete:
     ticket: Hashable
     uid: str
     remembering: int | None
+    absent: dict[str, None]
+    """Lost workers that held it, and are not back."""
     keepers: dict[str, None] = field(default_factory=dict)
 
 
@@ -44,9 +47,12 @@ class Deleting:
         self._handed.clear()
         return [Confirm(delete.ticket, False, "the supervisor leads no more") for delete in open_]
 
-    def begin(self, ticket: Hashable, uid: str, remembering: int | None) -> None:
-        """A delete; its tombstone is handed out, and perhaps put on disk."""
-        self._open.append(_Delete(ticket, uid, remembering))
+    def begin(
+        self, ticket: Hashable, uid: str, remembering: int | None, lost: Iterable[str] = ()
+    ) -> None:
+        """A delete; its tombstone is handed out, and perhaps put on disk. `lost` held it."""
+        absent = {worker: None for worker in lost if worker not in self._registry.workers}
+        self._open.append(_Delete(ticket, uid, remembering, absent))
 
     def handed(self, version: RosterVersion, stones: Iterable[Tombstone]) -> None:
         """These tombstones are handed out as `version`."""
@@ -64,6 +70,12 @@ class Deleting:
         for delete in self._open:
             delete.keepers.pop(worker, None)
 
+    def returned(self, worker: str) -> None:
+        """The worker has registered; its process may be another one, that keeps nothing yet."""
+        self.forget(worker)
+        for delete in self._open:
+            delete.absent.pop(worker, None)
+
     def remembered(self, ticket: int, done: bool) -> list[Effect]:
         """The journal has answered."""
         return self._end(
@@ -76,16 +88,16 @@ class Deleting:
         if not self._open:  # nearly always
             return []
         present = self._registry.workers
-        enough = max(1, min(2, len(present))) if serving else 2
-        return self._end(
-            [
-                delete
-                for delete in self._open
-                if len(delete.keepers) >= enough
+        fewest = max(1, min(2, len(present))) if serving else 2
+
+        def kept(delete: _Delete) -> bool:
+            enough = 2 if delete.absent else fewest
+            return (
+                len(delete.keepers) >= enough
                 and sum(worker in present for worker in delete.keepers) >= enough
-            ],
-            "workers keep it",
-        )
+            )
+
+        return self._end([delete for delete in self._open if kept(delete)], "workers keep it")
 
     def _end(self, deletes: list[_Delete], how: str) -> list[Effect]:
         for delete in deletes:

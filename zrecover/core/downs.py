@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from zrecover.core.view import Down, ReplicaView
 from zrecover.ids import Launch
 from zrecover.wire.messages import Claim
 
-__all__ = ["Downs"]
+__all__ = ["Away", "Downs"]
 
 _MOST = 10_000
+
+
+class Away(NamedTuple):
+    """What lost workers held of a replica: the latest launch and time, and who they are."""
+
+    launch: Launch
+    created_ts: int
+    workers: tuple[str, ...]
 
 
 class Downs:
@@ -27,7 +36,7 @@ class Downs:
         """Why claims go at this moment; empty where somebody wants it so."""
         self._most = most
         self._marks: OrderedDict[str, Down] = OrderedDict()
-        self._away: OrderedDict[str, tuple[Launch, int]] = OrderedDict()
+        self._away: OrderedDict[str, Away] = OrderedDict()
 
     @property
     def marks(self) -> dict[str, Down]:
@@ -43,16 +52,19 @@ class Downs:
             while len(self._marks) > self._most:
                 self._marks.popitem(last=False)
 
-    def lost(self, claim: Claim) -> None:
-        """Its worker is lost with it, and may come back with it."""
-        launch, created = self._away.pop(claim.uid, (claim.launch, claim.created_ts))
-        last = max(launch, claim.launch), max(created, claim.created_ts)
-        self._away[claim.uid] = last
+    def lost(self, worker: str, claim: Claim) -> None:
+        """A worker is lost with what it claims, and may come back with it."""
+        old = self._away.pop(claim.uid, None) or Away(claim.launch, claim.created_ts, ())
+        self._away[claim.uid] = Away(
+            max(old.launch, claim.launch),
+            max(old.created_ts, claim.created_ts),
+            (*(name for name in old.workers if name != worker), worker),
+        )
         while len(self._away) > self._most:
             self._away.popitem(last=False)
 
-    def away(self, uid: str) -> tuple[Launch, int] | None:
-        """The latest launch and time of what lost workers held of a replica."""
+    def away(self, uid: str) -> Away | None:
+        """What lost workers held of a replica, if they did."""
         return self._away.get(uid)
 
     def forget(self, uids: Iterable[str]) -> None:

@@ -267,7 +267,7 @@ class Registry:
                 self._drop(old.worker, key)
                 touched[key.uid] = None
                 if new is None and why:
-                    self.downs.lost(claim)
+                    self.downs.lost(old.worker, claim)
         if new is not None:
             for key in new.claims:
                 self._put(new, key)

@@ -156,7 +156,7 @@ class Steward:
             self._remember([Change(Kept.JOINED, worker)], out)
             self._roster_due = True
         self.witnesses.forget(worker)
-        self.deleting.forget(worker)  # its process may be another one: it keeps nothing yet
+        self.deleting.returned(worker)  # its process may be another one: it keeps nothing yet
         recent = list(self._registry.intent.tombstones.values())[-_RECENT:]
         if recent:
             self.witnesses.bump()
@@ -230,7 +230,7 @@ class Steward:
         known = [(c.claim.launch, c.claim.created_ts) for c in candidates]
         known += [] if placement is None else [(placement.launch, 0)]
         away = self._registry.downs.away(uid)
-        known += [] if away is None else [away]
+        known += [] if away is None else [away[:2]]
         stone = intent.tombstones.get(uid)
         if known:
             # Until now: a shard, or a copy, of which nobody has told yet is deleted with the rest.
@@ -245,7 +245,7 @@ class Steward:
             changes.append(Change(Kept.UNPLACED, uid))
         remembering = self._remember(changes, out)
         self.witnesses.bump()
-        self.deleting.begin(ticket, uid, remembering)
+        self.deleting.begin(ticket, uid, remembering, () if away is None else away.workers)
         self.deleting.handed(self.witnesses.version, [stone])
         out += self.witnesses.tombstones(self._epoch, [stone])
         return ""

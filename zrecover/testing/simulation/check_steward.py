@@ -165,7 +165,7 @@ class StewardCheck:
         placed = self._process.wanted.placed.get(uid)
         away = self._process.core.registry.downs.away(uid)
         known = [(claim.launch, claim.created_ts) for claim in claims]
-        known += ([(placed.launch, 0)] if placed else []) + ([away] if away else [])
+        known += ([(placed.launch, 0)] if placed else []) + ([away[:2]] if away else [])
         if known:
             created = max(self._process.core.steward.wall(), *(at for _, at in known))
             return Tombstone(uid, max(launch for launch, _ in known), created)
