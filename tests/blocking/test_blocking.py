@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from zrecover.errors import (
     NoSupervisor,
     RemoteError,
 )
+from zrecover.hooks import Decision, Plugins, Verdict, hookimpl
 from zrecover.testing.cluster import ANY_PORT
 
 
@@ -283,3 +285,47 @@ def test_V19_placing_stopping_and_deleting_for_threads(tmp_path: Path) -> None:
                 wait_for(lambda: [replica.uid for replica in late.replicas] == [one.uid])
     with pytest.raises(ConfigError):
         Supervisor(ANY_PORT, losers="shoot")
+
+
+@pytest.mark.parametrize("name", ["Client", "DiscoveryService", "Supervisor", "Worker"])
+def test_the_constructors_take_the_same_arguments(name: str) -> None:
+    ours, theirs = getattr(zrecover.blocking, name), getattr(zrecover, name)
+    assert _arguments(ours) == _arguments(theirs)
+
+
+def _arguments(of: type) -> list[tuple[str, Any, Any]]:
+    found = inspect.signature(of).parameters.values()
+    return sorted((each.name, each.kind, each.default) for each in found)
+
+
+class Tiled:
+    kinds = ("tiled",)
+
+    @hookimpl
+    def zrecover_restore(self) -> Decision:
+        return Decision(Verdict.ROUTES, "it does not say its grid")
+
+
+def test_plugins_are_given_to_both_sides() -> None:
+    plugins = Plugins(given={"tiled": Tiled()}, installed=False)
+    with (
+        Supervisor("tcp://127.0.0.1:*", plugins=plugins) as supervisor,
+        Worker(supervisor.endpoint, worker_id="gpu-1", plugins=plugins) as worker,
+    ):
+        worker.serve(zrecover.Replica("map", kind="tiled"), str.upper)
+        worker.wait_registered(10)
+        wait_for(lambda: bool(worker.verdicts))
+        assert worker.verdicts == {("map-rep0", 0): ("ROUTES", "it does not say its grid")}
+        assert [row.name for row in supervisor.plugins] == ["tiled"]
+        assert [row.name for row in worker.plugins] == ["tiled"]
+
+
+def test_what_is_no_plugins_is_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="plugins must be a Plugins"):
+        Supervisor("tcp://127.0.0.1:*", plugins={"tiled": Tiled()})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 500, 7])
+def test_discovery_refuses_what_cannot_name_a_cluster(name: Any) -> None:
+    with pytest.raises(ConfigError, match="cluster"):
+        DiscoveryService(ANY_PORT, cluster=name)

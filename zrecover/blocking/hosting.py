@@ -14,6 +14,7 @@ from zrecover.blocking.hosted import Hosted
 from zrecover.config import DEFAULT_CLUSTER, Timing
 from zrecover.core.memory import Placement
 from zrecover.core.view import RecoveryReport, SupervisorState, View
+from zrecover.hooks import PluginRow, Plugins
 from zrecover.model import Replica
 from zrecover.runtime import discovery, supervisor, worker
 from zrecover.runtime.handlers import Handler
@@ -70,6 +71,7 @@ class Supervisor(Hosted[supervisor.Supervisor]):
         insecure: bool = False,
         timing: Timing | None = None,
         on_event: Observer | None = None,
+        plugins: Plugins | None = None,
         state_dir: str | Path | None = None,
         losers: str = "keep",
         orphans: str = "adopt",
@@ -88,6 +90,7 @@ class Supervisor(Hosted[supervisor.Supervisor]):
                 insecure=insecure,
                 timing=timing,
                 on_event=on_event,
+                plugins=plugins,
                 state_dir=state_dir,
                 losers=losers,
                 orphans=orphans,
@@ -121,6 +124,16 @@ class Supervisor(Hosted[supervisor.Supervisor]):
         return self._inner.state
 
     @property
+    def leading(self) -> bool:
+        """True while it is the supervisor."""
+        return self._inner.leading
+
+    @property
+    def discovery_error(self) -> str:
+        """Why discovery cannot be reached; empty while it can."""
+        return self._inner.discovery_error
+
+    @property
     def epoch(self) -> int:
         """The epoch it leads with."""
         return self._inner.epoch
@@ -129,6 +142,11 @@ class Supervisor(Hosted[supervisor.Supervisor]):
     def healthy(self) -> bool:
         """True while the I/O thread goes round."""
         return self._inner.healthy
+
+    @property
+    def plugins(self) -> tuple[PluginRow, ...]:
+        """The plugins it asks, with their states and errors."""
+        return self._inner.plugins
 
     @property
     def http(self) -> str:
@@ -195,6 +213,7 @@ class Worker(Hosted[worker.Worker]):
         give_up_after: float | None = None,
         loading: Sequence[Replica] = (),
         on_event: Observer | None = None,
+        plugins: Plugins | None = None,
         http: str | None = None,
     ) -> None:
         super().__init__(
@@ -209,6 +228,7 @@ class Worker(Hosted[worker.Worker]):
                 give_up_after=give_up_after,
                 loading=loading,
                 on_event=on_event,
+                plugins=plugins,
                 http=http,
             )
         )
@@ -267,6 +287,11 @@ class Worker(Hosted[worker.Worker]):
     def unready(self) -> str:
         """Why it cannot serve requests now; empty if it can."""
         return self._inner.unready
+
+    @property
+    def plugins(self) -> tuple[PluginRow, ...]:
+        """The plugins it asks, with their states and errors."""
+        return self._inner.plugins
 
     @property
     def http(self) -> str:

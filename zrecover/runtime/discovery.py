@@ -8,6 +8,7 @@ from types import TracebackType
 from zrecover.config import Timing
 from zrecover.core.discovery import DiscoveryCore
 from zrecover.endpoints import Endpoint, check_bind
+from zrecover.runtime.declaring import name_of
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.listening import Listener
 from zrecover.runtime.nodes import CoreNode
@@ -57,7 +58,7 @@ class DiscoveryService:
         on_event: Observer | None = None,
     ) -> None:
         self._bind = check_bind(endpoint, insecure=insecure, what="endpoint")
-        self._cluster = cluster
+        self._cluster = None if cluster is None else name_of("cluster", cluster)
         self._party = Party("discovery", timing or Timing(), on_event)
         self.endpoint = endpoint
         """The address; after entering, with the actual port."""

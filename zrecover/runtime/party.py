@@ -12,7 +12,7 @@ from typing import TypeVar
 from zrecover.config import Timing
 from zrecover.core.events import Event
 from zrecover.endpoints import Endpoint
-from zrecover.errors import InvalidEndpoint, LifecycleError
+from zrecover.errors import ConfigError, InvalidEndpoint, LifecycleError
 from zrecover.hooks import Asker, Plugins
 from zrecover.net import NetContext
 from zrecover.runtime.iothread import IoThread
@@ -45,6 +45,11 @@ class Party:
         on_event: Observer | None,
         plugins: Plugins | None = None,
     ) -> None:
+        if plugins is not None and not isinstance(plugins, Plugins):
+            raise ConfigError(
+                f"plugins must be a Plugins, such as Plugins(given={{'mine': Mine()}}), "
+                f"not {type(plugins).__name__}"
+            )
         self.role, self.timing = role, timing
         self._on_event, self._plugins = on_event, plugins
         self._asker: Asker | None = None
