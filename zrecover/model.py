@@ -14,7 +14,16 @@ from typing import Any
 from zrecover.errors import InvalidReplica
 from zrecover.ids import NO_LAUNCH, Launch, Uid, check_name, format_uid, parse_uid
 
-__all__ = ["PLAIN", "SHARDED", "Decision", "Replica", "ReplicaState", "Verdict", "WorkerState"]
+__all__ = [
+    "PLAIN",
+    "SHARDED",
+    "Decision",
+    "Replica",
+    "ReplicaState",
+    "Unanswered",
+    "Verdict",
+    "WorkerState",
+]
 
 PLAIN = "plain"
 SHARDED = "sharded"
@@ -71,6 +80,14 @@ class Decision:
     def __post_init__(self) -> None:
         if self.verdict is not Verdict.FULL and not self.reason:
             raise ValueError(f"a verdict of {self.verdict.name} needs a reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered(Decision):
+    """Stands for the verdict of a plugin that has not given one in time; it is asked again."""
+
+    soon: bool = False
+    """It was not even asked, since those before took their time: it may be asked at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,17 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 @asynccontextmanager
 async def replayed(
-    replicas: list[Replica], ours: Plugins, theirs: Plugins
+    replicas: list[Replica], ours: Plugins, theirs: Plugins, *, timing: Timing = TIMING
 ) -> AsyncIterator[tuple[Worker, Supervisor]]:
     """A worker (with plugins `ours`) held these before a supervisor (`theirs`) began to lead."""
     async with (
         DiscoveryService("tcp://127.0.0.1:*") as discovery,
-        Worker(discovery.endpoint, worker_id="w", plugins=ours, timing=TIMING) as worker,
+        Worker(discovery.endpoint, worker_id="w", plugins=ours, timing=timing) as worker,
     ):
         for replica in replicas:
             await worker.serve(replica, str)
         async with Supervisor(
-            announce=discovery.endpoint, expect_workers=1, plugins=theirs, timing=TIMING
+            announce=discovery.endpoint, expect_workers=1, plugins=theirs, timing=timing
         ) as supervisor:
             await supervisor.wait_recovered(PATIENCE)
             await worker.wait_registered(PATIENCE)

@@ -11,6 +11,7 @@ import pytest
 from tests.hooks.plugins import DEADLINE, Answers, Exits, Good, Hangs, asker_of, claim, group
 from zrecover.config import LIMITS
 from zrecover.hooks import Claim, Decision, Rebuilt, Replica, Verdict, hookimpl
+from zrecover.model import Unanswered
 from zrecover.wire.payload import unpack
 
 REFUSE, FULL = Verdict.REFUSE, Verdict.FULL
@@ -159,9 +160,9 @@ def test_H01_a_plugin_that_hangs_costs_its_deadline_once_and_not_once_a_claim(
     decisions = asker.restores(claims)
     assert DEADLINE <= time.monotonic() - began < 4 * DEADLINE
     assert {d.verdict for d in decisions[::2]} == {FULL}
-    assert decisions[1] == Decision(REFUSE, "zrecover_restore did not answer within 1 s", "hung")
+    assert decisions[1] == Unanswered(REFUSE, "zrecover_restore did not answer within 1 s", "hung")
     lately = "zrecover_restore did not answer in time lately; it is asked again later"
-    assert set(decisions[3::2]) == {Decision(REFUSE, lately, "hung")}
+    assert set(decisions[3::2]) == {Unanswered(REFUSE, lately, "hung")}
     assert hanging.asked == 1
 
 
@@ -199,6 +200,92 @@ def test_H01_one_that_hangs_is_not_alone_in_another_participant(hanging: Hangs) 
     asker_of(0.1, hung=hanging).restores([claim()])
     other = asker_of(0.1, hung=hanging)
     assert other.why_alone("hung") == ""
+
+
+class Slow(Answers):
+    """Takes its time for each answer, and less than the deadline."""
+
+    def say(self) -> Any:
+        time.sleep(0.6 * DEADLINE)
+        return super().say()
+
+
+@pytest.mark.slow
+def test_H01_one_that_is_slow_for_each_of_many_keeps_nobody_waiting_for_long() -> None:
+    asker = asker_of(slow=Slow(FULL), good=Good)
+    claims = [*(claim("mine", n) for n in range(20)), claim("good", 20)]
+    began = time.monotonic()
+    decisions = asker.restores(claims)
+    assert time.monotonic() - began < 4 * DEADLINE
+    assert decisions[0] == Decision(FULL, "", "slow")
+    assert decisions[20] == Decision(FULL, "", "good"), "the others go on"
+    reason = "zrecover_restore is asked next: it takes long for the replicas before this one"
+    assert decisions[19] == Unanswered(Verdict.HOLD, reason, "slow", soon=True)
+
+
+@pytest.mark.slow
+def test_H01_what_takes_too_long_even_for_one_claim_is_refused_and_asked_again_later() -> None:
+    a, b, c, last = (Slow(None) for _ in range(4))
+    (decision,) = asker_of(a=a, b=b, c=c, last=last).restores([claim()])
+    reason = "zrecover_restore was not asked: those before it took too long"
+    assert isinstance(decision, Unanswered)
+    assert (decision.verdict, decision.reason, decision.soon) == (REFUSE, reason, False)
+    assert last.asked == 0
+
+
+@pytest.mark.slow
+def test_H01_two_that_hang_are_waited_for_side_by_side(hanging: Hangs) -> None:
+    other = Hangs(kinds=("other",))
+    asker = asker_of(hung=hanging, other=other, good=Good)
+    began = time.monotonic()
+    decisions = asker.restores([claim(), claim("other"), claim("good")])
+    assert time.monotonic() - began < 2 * DEADLINE
+    assert [decision.plugin for decision in decisions] == ["hung", "other", "good"]
+    assert decisions[2].verdict is FULL
+    other.let_go()
+
+
+class Scribbles:
+    """Changes what it is given, and has no say."""
+
+    kinds = ("mine",)
+
+    @hookimpl
+    def zrecover_replay(self, replica: Replica) -> None:
+        replica.metadata["rank"] = "scribbled"  # type: ignore[index]
+
+    @hookimpl
+    def zrecover_restore(self, claim: Claim) -> None:
+        claim.replica.metadata["rank"] = "scribbled"  # type: ignore[index]
+        claim.captured["rank"] = "scribbled"
+
+
+class Reads(Answers):
+    """Keeps what it has read, and says that all is well."""
+
+    def __init__(self) -> None:
+        super().__init__(FULL)
+        self.read: list[Any] = []
+
+    @hookimpl
+    def zrecover_capture(self, replica: Replica) -> dict[str, Any]:
+        self.read.append(replica.metadata["rank"])
+        return {}
+
+    @hookimpl
+    def zrecover_restore(self, claim: Claim) -> Any:
+        self.read += [claim.replica.metadata["rank"], claim.captured["rank"]]
+        return self.answer
+
+
+def test_what_one_does_to_its_arguments_no_other_sees() -> None:
+    reads = Reads()
+    asker = asker_of(scribbles=Scribbles, reads=reads)
+    replica = Replica("m", kind="mine", metadata={"rank": 3})
+    asker.offers([replica])
+    asker.restores([claim(metadata={"rank": 3}, captured={"rank": 4})])
+    assert reads.read == [3, 3, 4]
+    assert replica.metadata == {"rank": 3}
 
 
 # --- the worker's side ---

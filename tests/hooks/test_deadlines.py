@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zrecover.hooks.deadlines import HUNG, Batch, Hung, Renew
+from zrecover.hooks.deadlines import HUNG, NOT_BEGUN, Batch, Hung, Renew
 
 DEADLINE = 1.0
 
@@ -68,7 +68,7 @@ def test_all_steps_run_in_one_thread_that_is_not_ours() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hanging", [(0,), (2,), (1, 3), (0, 1, 2, 3)], ids=str)
+@pytest.mark.parametrize("hanging", [(0,), (2,), (1, 3)], ids=str)
 def test_one_that_hangs_costs_its_deadline_and_no_other_its_result(hanging: tuple[int]) -> None:
     gate = Gate()
     steps = [Step(n, gate) if n in hanging else Step(n) for n in range(4)]
@@ -95,7 +95,34 @@ def test_each_part_of_a_step_has_the_deadline_for_itself() -> None:
             assert renew()
             time.sleep(0.4 * DEADLINE)
 
-    assert Batch([Step(1, three_parts), Step(2)], DEADLINE).run() == [1, 2]
+    assert Batch([Step(1, three_parts)], DEADLINE).run() == [1]
+
+
+@pytest.mark.slow
+def test_however_many_are_slow_somebody_waits_for_a_bounded_time() -> None:
+    gates = [Gate() for _ in range(3)]
+    steps = [*(Step(n, gate) for n, gate in enumerate(gates)), Step(3)]
+    began = time.monotonic()
+    results = Batch(steps, DEADLINE).run()
+    assert results == [HUNG, HUNG, NOT_BEGUN, NOT_BEGUN]
+    assert time.monotonic() - began < 6 * DEADLINE
+    assert [step.given_up for step in steps] == [1, 1, 0, 0]
+    for gate in gates:
+        gate.open()
+    assert not gates[2].reached.is_set()
+
+
+@pytest.mark.slow
+def test_no_part_of_a_step_begins_when_it_is_too_late_for_that() -> None:
+    told = []
+
+    def parts(renew: Renew) -> None:
+        while renew():
+            time.sleep(0.4 * DEADLINE)
+        told.append("too late")
+
+    assert Batch([Step(1, parts), Step(2)], DEADLINE).run() == [1, NOT_BEGUN]
+    assert told == ["too late"]
 
 
 @pytest.mark.slow

@@ -6,13 +6,15 @@ In one process, with real sockets.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.hooks.live import PATIENCE, replayed, replica_of, served_after, until
+from tests.hooks.live import PATIENCE, TIMING, replayed, replica_of, served_after, until
 from tests.hooks.plugins import Answers, Exits, Good, Hangs, plugins_of
 from zrecover import Replica, Supervisor, Worker
 from zrecover.hooks import Claim, Decision, Group, Plugins, Rebuilt, Verdict, hookimpl
@@ -103,6 +105,67 @@ def test_H05_the_less_permissive_verdict_stands_and_both_sides_see_it(
             assert skipped == ([] if routed else [("m-rep0", reason)])
 
     asyncio.run(play())
+
+
+class HangsOnce:
+    """Hangs in one of its hooks, the first time that it is asked."""
+
+    def __init__(self, hook: str, let_go: threading.Event) -> None:
+        self.kinds = (hook,)
+        self._hook, self._let_go = f"zrecover_{hook}", let_go
+        self.hung = False
+
+    def _at(self, hook: str) -> None:
+        if hook == self._hook and not self.hung:
+            self.hung = True
+            self._let_go.wait(60)
+
+    @hookimpl
+    def zrecover_replay(self) -> Verdict:
+        self._at("zrecover_replay")
+        return Verdict.FULL
+
+    @hookimpl
+    def zrecover_capture(self) -> dict[str, Any]:
+        self._at("zrecover_capture")
+        return {"some": "state"}
+
+    @hookimpl
+    def zrecover_restore(self) -> Verdict:
+        self._at("zrecover_restore")
+        return Verdict.FULL
+
+    @hookimpl
+    def zrecover_rebuild(self) -> Rebuilt:
+        self._at("zrecover_rebuild")
+        return Rebuilt({"some": "state"})
+
+
+def test_H01_a_plugin_that_hung_once_locks_no_replica_out_for_ever() -> None:
+    hooks = ("replay", "capture", "restore", "rebuild")
+    let_go = threading.Event()
+
+    async def play() -> None:
+        once = {hook: HangsOnce(hook, let_go) for hook in hooks}
+        replicas = [Replica(f"hangs-in-{hook}", kind=hook) for hook in hooks]
+        both = plugins_of(**once)
+        timing = replace(TIMING, hook=0.3)
+        async with replayed(replicas, both, both, timing=timing) as (worker, supervisor):
+            for hook in hooks:
+                await until(
+                    lambda hook=hook: replica_of(supervisor, f"hangs-in-{hook}").routes,  # type: ignore[misc]
+                    f"the one that hung in {hook} is routed",
+                )
+                assert once[hook].hung
+                seen = replica_of(supervisor, f"hangs-in-{hook}")
+                assert (seen.verdict, seen.coordination) == (Verdict.FULL, {"some": "state"})
+            await until(lambda: worker.verdicts == {}, "the worker knows it")
+            assert worker.metrics().links_opened == 1
+
+    try:
+        asyncio.run(play())
+    finally:
+        let_go.set()
 
 
 @SCENES

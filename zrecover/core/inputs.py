@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from zrecover.core.memory import Memory
-from zrecover.model import Decision, ReplicaState
+from zrecover.model import Decision, ReplicaState, Unanswered
 from zrecover.wire import messages as m
 
 __all__ = [
@@ -112,17 +112,24 @@ class PeerLeft(_Input, frozen=True):
 
 
 class Decided(_Input, frozen=True):
-    """The verdicts on the claims of `Decide(ticket)`, in their order."""
+    """The verdicts on the claims of `Decide(ticket)`, in their order.
+
+    Where one is `Unanswered`, it is asked for again later.
+    """
 
     ticket: int
     decisions: tuple[Decision, ...]
 
 
 class Offered(_Input, frozen=True):
-    """The claims of `Offer(ticket)`, with what the worker's plugins say of each."""
+    """The claims of `Offer(ticket)`, with what the worker's plugins say of each.
+
+    `unanswered` are those of which they have not said it in time.
+    """
 
     ticket: int
     claims: tuple[m.Claim, ...]
+    unanswered: tuple[tuple[m.Key, Unanswered], ...] = ()
 
 
 class Rebuilt(_Input, frozen=True):
@@ -155,9 +162,13 @@ class Obeyed(_Input, frozen=True):
 
 
 class Declared(_Input, frozen=True):
-    """The worker holds this claim now, new or changed."""
+    """The worker holds this claim now, new or changed.
+
+    With `unanswered`, its plugins have not said in time what they say of it.
+    """
 
     claim: m.Claim
+    unanswered: Unanswered | None = None
 
 
 class StateChanged(_Input, frozen=True):

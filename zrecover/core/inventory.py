@@ -16,7 +16,7 @@ from zrecover.model import ReplicaState
 from zrecover.wire.codec import digest_of, encode_claim
 from zrecover.wire.messages import Claim, Key
 
-__all__ = ["Inventory", "parts_of", "with_offer"]
+__all__ = ["Inventory", "parts_of", "same_replica", "with_offer"]
 
 
 class Inventory:
@@ -118,6 +118,13 @@ def parts_of(raws: list[msgspec.Raw], limits: Limits = LIMITS) -> list[tuple[msg
         size += length
     parts.append(tuple(part))
     return parts
+
+
+def same_replica(held: Claim, said: Claim) -> bool:
+    """True where the plugins were asked about what is held now, and not about one before it."""
+    return (held.created_ts, held.kind, held.n_worker, held.launch) == (
+        said.created_ts, said.kind, said.n_worker, said.launch,
+    )  # fmt: skip
 
 
 def with_offer(held: Claim, said: Claim) -> Claim:

@@ -144,8 +144,7 @@ class LinkCore:
         self._finder = Finder(endpoints, cluster, timing, rng, count(1))
         self._give_up_after = give_up_after
         self._deadline: float | None = None
-        self._timeout = timing.timeout
-        self._spread = 0.0
+        self._timeout, self._spread = timing.timeout, 0.0
         self.gave_up = False
         """True once the search has ended because of `give_up_after`."""
         self.openings = 0
@@ -231,6 +230,10 @@ class LinkCore:
         self._timeout = pace(timeout)
         self._deadline = now + self._timeout
 
+    def speaks(self, now: float) -> None:
+        """Its registration leaves only now: an answer may take as long as ever from here."""
+        self._deadline = now + self._timing.register
+
     def reopen(self, now: float) -> list[Effect]:
         """The supervisor does not know us any more: say again who we are, on the same link."""
         out: list[Effect] = []
@@ -273,10 +276,9 @@ class LinkCore:
     def end(self, reason: str, now: float, *, linger: float = 0.0) -> list[Effect]:
         """End for good."""
         out: list[Effect] = []
-        before = self.state
-        if before is LinkState.CLOSED:
+        if self.state is LinkState.CLOSED:
             return out
-        if before in _CONNECTED:
+        if self.state in _CONNECTED:
             out.append(Disconnect(self.number, linger))
         self.why, self._stall_at = reason, None
         self._move(LinkInput.END, now, out)

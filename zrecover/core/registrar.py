@@ -7,6 +7,7 @@ nothing. What is stale is counted and changes nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from zrecover.core.evidence import Evidence
 from zrecover.core.intake import Intake
 from zrecover.core.liveness import Liveness
 from zrecover.core.pace import Pace, Tempo
+from zrecover.core.reconsidering import Reconsidering
 from zrecover.core.registry import Registry, WorkerRecord
 from zrecover.core.tally import SupervisorTally
 from zrecover.core.welcome import acknowledge, group_judged, judged, verdicts_on, welcome
@@ -82,12 +84,14 @@ class Registrar:
         self._pending: dict[str, _Replay | _Change] = {}
         self._tickets: dict[int, str] = {}
         self._peers: dict[Hashable, Session] = {}
-        self._ticket = self._sessions = 0
+        self._sessions = 0
+        self._numbers = itertools.count(1)
+        self.reconsidering = Reconsidering(timing.hook, registry, evidence, self._numbers)
 
     @property
     def undecided(self) -> bool:
         """True while some worker's claims wait for their verdicts."""
-        return bool(self._pending)
+        return bool(self._pending) or self.reconsidering.soon
 
     @property
     def next_deadline(self) -> float | None:
@@ -106,6 +110,7 @@ class Registrar:
         self.touched += self._registry.clear()
         self._pending.clear()
         self._tickets.clear()
+        self.reconsidering.clear()
         self._peers.clear()
         self.intake = Intake(_PATIENCE, self._limits)
 
@@ -182,9 +187,8 @@ class Registrar:
         )
 
     def _decide(self, worker: str, pending: _Replay | _Change, out: list[Effect]) -> None:
-        self._ticket += 1
         self._forget_pending(worker)
-        pending.ticket = self._ticket
+        pending.ticket = next(self._numbers)
         self._pending[worker] = pending
         self._tickets[pending.ticket] = worker
         out.append(Decide(pending.ticket, worker, pending.admitted.claims))
@@ -200,6 +204,8 @@ class Registrar:
         """The plugins have spoken. Late verdicts on something older change nothing."""
         worker = self._tickets.pop(ticket, None)
         if worker is None:
+            touched = self.reconsidering.decided(ticket, decisions, now, self.pace, out)
+            self.touched += touched
             return
         pending = self._pending.pop(worker)
         if len(decisions) != len(pending.admitted.claims):
@@ -216,6 +222,7 @@ class Registrar:
             self._accept(pending, decisions, now, out)
         else:
             self._apply(pending, decisions, out)
+        self.reconsidering.note(worker, claims, decisions, now)
 
     def _accept(
         self,

@@ -184,6 +184,10 @@ class Registry:
         outcome = self._outcomes.get(uid)
         return outcome is not None and outcome.decision is not None
 
+    def outcome(self, uid: str) -> Outcome | None:
+        """What the plugins made of the group when they were last asked."""
+        return self._outcomes.get(uid)
+
     def clear(self) -> list[str]:
         """Forget everybody; all uids that were known."""
         self.revision += 1

@@ -95,7 +95,7 @@ class SupervisorCore:
         self.evidence = Evidence()
         self.reign = Reign(discovery, candidacy, timing, rng)
         self.recovery = Recovery(timing.recovery_window, expect_workers, timing.hook)
-        self.rebuilding = Rebuilding(self.registry)
+        self.rebuilding = Rebuilding(self.registry, timing.hook)
         self.publisher = Publisher(candidacy.boot, self.registry, limits)
         self.liveness = Liveness(timing.timeout, timing.lost_after, _STALL)
         self._cluster, self._boot = candidacy.cluster, candidacy.boot
@@ -163,7 +163,7 @@ class SupervisorCore:
             case Decided(ticket, decisions):
                 self.registrar.decided(ticket, decisions, now, out)
             case Rebuilt(ticket, decision, state):
-                for uid, again in self.rebuilding.done(ticket, decision, state):
+                for uid, again in self.rebuilding.done(ticket, decision, state, now):
                     self.registrar.touched.append(uid)
                     out += group_decided(self.registry, uid, again, self.registrar.pace)
             case Remembered(ticket, done):
@@ -310,7 +310,8 @@ class SupervisorCore:
     def _run(self, now: float, out: list[Effect]) -> None:
         self.registrar.intake.expire(now)
         self._expire(now, out)
-        out += self.rebuilding.wanted()
+        self.registrar.reconsidering.ask(now, out)
+        out += self.rebuilding.wanted(now)
         self.keeping.run()
         self.steward.run(now, serving=self.state is SupervisorState.SERVING, out=out)
         for worker in self.registrar.returned:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from zrecover.config import LIMITS, Limits
-from zrecover.core.effects import Effect, Emit, Obey, Offer, Send
+from zrecover.core.effects import Effect, Emit, Obey, Send
 from zrecover.core.events import ClaimJudged, WorkerFenced
 from zrecover.core.inputs import (
     Declared,
@@ -27,8 +27,9 @@ from zrecover.core.inputs import (
     Tick,
     Withdrawn,
 )
-from zrecover.core.inventory import Inventory, parts_of, with_offer
+from zrecover.core.inventory import Inventory, parts_of
 from zrecover.core.link import LinkCore, LinkState, pace
+from zrecover.core.offering import Offering
 from zrecover.core.reports import Reports
 from zrecover.core.tally import WorkerTally
 from zrecover.core.witnesses import Remembered
@@ -93,8 +94,7 @@ class WorkerCore:
         """Messages that were stale and changed nothing."""
         self.tally = WorkerTally()
         self._cluster, self._timing, self._rng, self._limits = cluster, timing, rng, limits
-        self._offers = offers
-        self._offer = 0
+        self._offering = Offering(self.inventory, timing.hook, plugins=offers)
         self.remembered = Remembered()
         """What it keeps as a witness, for whoever leads next."""
         self._orders: dict[int, Session] = {}
@@ -126,20 +126,22 @@ class WorkerCore:
         number, openings = self.link.number, self.link.openings
         out: list[Effect] = []
         match input:
-            case Declared(claim):
+            case Declared(claim, unanswered):
                 self.inventory.put(self._begun(claim))
+                self._offering.again.note(m.Key(claim.uid, claim.shard), unanswered, now)
                 self._change(now, out)
             case StateChanged(uid, shard, state):
                 self.inventory.set_state(m.Key(uid, shard), state)
                 self._change(now, out)
             case Withdrawn(uid, shard):
                 self.inventory.remove(m.Key(uid, shard))
+                self._offering.again.forget(m.Key(uid, shard))
                 self.verdicts.pop((uid, shard), None)
                 if self.link.state not in (LinkState.OPENING, LinkState.OPEN):
                     self.inventory.settle(self.inventory.seq)  # the next replay has it all
                 self._change(now, out)
-            case Offered(ticket, claims):
-                self._offered(ticket, claims, out)
+            case Offered():
+                self._offered(input, now, out)
             case Obeyed(id, done, reason):
                 self._obeyed(id, done, reason, out)
             case Reported(entry):
@@ -161,6 +163,8 @@ class WorkerCore:
                 if isinstance(input, Tick):
                     self._tick(now, out)
         self._follow(openings, out)
+        if self.registered:
+            self._offering.ask_again(now, out)
         out += self.reports.due(self.link.number, now)
         self.tally.take(out)
         return out
@@ -194,22 +198,19 @@ class WorkerCore:
             self._orders.clear()
             self.reports.end()
             self.acked = -1
-        if self.link.openings != openings:
-            self._offer += 1
-            if self._offers and len(self.inventory):
-                out.append(Offer(self._offer, tuple(self.inventory)))
-            else:
-                self._register(out)
+        if self.link.openings != openings and not self._offering.begin(out):
+            self._register(out)
 
-    def _offered(self, ticket: int, claims: tuple[m.Claim, ...], out: list[Effect]) -> None:
-        """The plugins have said what may be offered: register with that."""
-        if ticket != self._offer or self.link.state is not LinkState.OPENING:
+    def _offered(self, said: Offered, now: float, out: list[Effect]) -> None:
+        """The plugins have said what may be offered: register with that, or tell the change."""
+        unanswered, told = dict(said.unanswered), self.registered
+        if not self._offering.take(said.ticket, said.claims, unanswered, now, told=told):
             return
-        for said in claims:
-            held = self.inventory.get(m.Key(said.uid, said.shard))
-            if held is not None:
-                self.inventory.put(with_offer(held, said))
-        self._register(out)
+        if self.link.state is LinkState.OPENING:
+            self.link.speaks(now)
+            self._register(out)
+        else:
+            self._change(now, out)
 
     def _register(self, out: list[Effect]) -> None:
         self._attempt += 1

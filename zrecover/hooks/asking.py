@@ -1,12 +1,15 @@
 """Puts questions to plugins: each bounded, each answer checked, nobody's fault another's.
 
-All methods block, for the plugins' deadlines at most; the driver calls them in threads of its
-own. A plugin that hung is left alone for a while, so that one bad plugin costs its deadline
-once and not once a claim; and while several of its calls still hang, it is not asked at all.
+All methods block, for a bounded time; the driver calls them in threads of its own. A plugin
+that hung is left alone for a while, so that one bad plugin costs its deadline once and not once
+a claim; and while several of its calls still hang, it is not asked at all. What is asked of
+different plugins is asked side by side. A claim that nobody has answered for in time is
+`Unanswered`; whoever asked does so again.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import Counter
@@ -15,9 +18,10 @@ from math import inf
 from typing import Any, Final
 
 from zrecover.hooks.answers import Offered, checked, checked_state, legible, packed, raised
-from zrecover.hooks.deadlines import Batch, Hung, Renew
+from zrecover.hooks.deadlines import NOT_BEGUN, Batch, Hung, NotBegun, Renew
 from zrecover.hooks.records import Claim, Decision, Group, Rebuilt, Replica, Verdict
 from zrecover.hooks.registry import Plugins
+from zrecover.model import Unanswered
 
 __all__ = ["Asker", "DirectAsker", "Offered"]
 
@@ -43,26 +47,42 @@ class Asker:
 
     def offers(self, replicas: Sequence[Replica]) -> list[Offered]:
         """What of each replica may be offered, with what was captured."""
-        runs = [_Run(self, replica.kind or "", _offer(replica)) for replica in replicas]
+        runs = [
+            _Run(self, ("zrecover_replay", "zrecover_capture"), replica.kind or "", _offer(replica))
+            for replica in replicas
+        ]
         return [
             result if isinstance(result, tuple) else (result, b"") for result in self._answers(runs)
         ]
 
     def restores(self, claims: Sequence[Claim]) -> list[Decision]:
         """The verdict on each claim."""
-        return list(self._answers([_Run(self, claim.kind, _restore(claim)) for claim in claims]))
+        hooks = ("zrecover_restore",)
+        return self._answers([_Run(self, hooks, claim.kind, _restore(claim)) for claim in claims])
 
     def rebuild(self, group: Group) -> tuple[Decision | None, Mapping[str, Any] | None]:
         """A lesser verdict on the group or None, and the state that is served again or None."""
-        (answer,) = self._answers([_Run(self, group.kind, _rebuild(group))])
+        (answer,) = self._answers([_Run(self, ("zrecover_rebuild",), group.kind, _rebuild(group))])
         return (None, answer.state) if isinstance(answer, Rebuilt) else (answer, None)
 
     def _answers(self, runs: list[_Run]) -> list[Any]:
+        batches: dict[tuple[str, ...], list[_Run]] = {}
+        for run in runs:
+            batches.setdefault(run.whom, []).append(run)
+        first, *others = batches.values() or [[]]
+        threads = [threading.Thread(target=self._batch, args=(b,), daemon=True) for b in others]
+        for thread in threads:
+            thread.start()
+        self._batch(first)
+        for thread in threads:
+            thread.join()
+        return [run.result for run in runs]
+
+    def _batch(self, runs: list[_Run]) -> None:
+        """Ask the same plugins about several replicas, one after the other."""
         results = Batch(runs, self.deadline).run()
-        return [
-            run.refusal if isinstance(result, Hung) else result
-            for run, result in zip(runs, results, strict=True)
-        ]
+        for run, result in zip(runs, results, strict=True):
+            run.take(result, first=run is runs[0])
 
     # --- who hung ---
 
@@ -102,10 +122,16 @@ class DirectAsker(Asker):
 class _Run:
     """One question about one replica, as a step of a batch; remembers whom it asks."""
 
-    def __init__(self, asker: Asker, kind: str, ask: Callable[[_Run], Any]) -> None:
+    def __init__(
+        self, asker: Asker, hooks: tuple[str, ...], kind: str, ask: Callable[[_Run], Any]
+    ) -> None:
+        deciders = asker.plugins.deciders
+        self.whom = tuple(name for hook in hooks for name in deciders(hook, kind))
+        """Who may have a say."""
         self.plugin = ""
-        self.refusal = Decision(Verdict.REFUSE, "not asked")
-        self._hook = ""
+        self.result: Any = None
+        self._hook = hooks[0]
+        self._given_up = Unanswered(Verdict.REFUSE, "not asked")
         self._asker, self._kind, self._ask = asker, kind, ask
         self._renew: Renew = lambda: True
 
@@ -113,8 +139,10 @@ class _Run:
         self._renew = renew
         try:
             return self._ask(self)
+        except _TooLate:
+            return NOT_BEGUN
         except _NotAsked as error:
-            return Decision(Verdict.REFUSE, str(error), self.plugin)
+            return Unanswered(Verdict.REFUSE, str(error), self.plugin)
         except self._asker.passing:
             raise
         except BaseException as error:  # such as a plugin's sys.exit
@@ -124,7 +152,8 @@ class _Run:
         """The first answer that is not None, as the plugin gave it."""
         for asked in self._asker.plugins.asked(hook, self._kind, **arguments):
             if not self._renew():
-                raise _NotAsked("given up")
+                self._hook = hook
+                raise _TooLate
             self._hook, self.plugin = hook, asked.plugin
             why = self._asker.why_alone(asked.plugin)
             if why:
@@ -137,16 +166,34 @@ class _Run:
     def gave_up(self) -> None:
         """It hangs: say so of the plugin, and of what it was asked."""
         reason = f"{self._hook} did not answer within {self._asker.deadline:g} s"
-        self.refusal = Decision(Verdict.REFUSE, reason, self.plugin)
+        self._given_up = Unanswered(Verdict.REFUSE, reason, self.plugin)
         self._asker.hangs(self.plugin)
 
     def came_back(self) -> None:
         """It hangs no more."""
-        self._asker.came_back(self.refusal.plugin)
+        self._asker.came_back(self._given_up.plugin)
+
+    def take(self, result: Any, *, first: bool) -> None:
+        """What became of it in its batch."""
+        if isinstance(result, Hung):
+            self.result = self._given_up
+        elif not isinstance(result, NotBegun):
+            self.result = result
+        elif first:  # it would take as long the next time
+            reason = f"{self._hook} was not asked: those before it took too long"
+            self.result = Unanswered(Verdict.REFUSE, reason, self.plugin)
+        else:
+            plugin = next(iter(self.whom), "")
+            reason = f"{self._hook} is asked next: it takes long for the replicas before this one"
+            self.result = Unanswered(Verdict.HOLD, reason, plugin, soon=True)
 
 
 class _NotAsked(Exception):
     """A plugin that hung lately would have to be asked."""
+
+
+class _TooLate(Exception):
+    """It was given up, or there is no time left to ask the next plugin."""
 
 
 # --- how each question is asked; in the hooks' thread ---
@@ -154,7 +201,7 @@ class _NotAsked(Exception):
 
 def _offer(replica: Replica) -> Callable[[_Run], Decision | Offered]:
     def ask(run: _Run) -> Decision | Offered:
-        answer = run.first("zrecover_replay", replica=replica)
+        answer = run.first("zrecover_replay", replica=copy.deepcopy(replica))
         decision = Decision(Verdict.FULL)
         if answer is not None:
             decision = checked(run.plugin, "zrecover_replay", answer)

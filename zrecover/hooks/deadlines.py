@@ -3,6 +3,9 @@
 One hand-off for a whole batch: a thread runs the steps, its supervisor only watches the clock.
 A step that does not return within the deadline is left behind with its thread, and the next
 one runs in a fresh thread. What it would have returned later is thrown away.
+
+Somebody waits for the whole batch, however many steps there are and however slow each of them:
+what has not begun after a while is not begun at all.
 """
 
 from __future__ import annotations
@@ -10,15 +13,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-__all__ = ["HUNG", "Batch", "Hung", "Renew", "Step"]
+__all__ = ["HUNG", "NOT_BEGUN", "Batch", "Hung", "NotBegun", "Renew", "Step"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Renew = Callable[[], bool]
-"""Starts the deadline anew; False where the step was given up and should do nothing more."""
+"""Starts the deadline anew; False where it is too late for that, and nothing more may be done."""
+
+_BEGIN: Final = 1.25
+"""In deadlines: nothing begins later than that after the batch has begun. With what begins last,
+all takes 2.25 deadlines at most, which is less than a registration may stay unanswered."""
 
 
 class Hung:
@@ -26,6 +33,13 @@ class Hung:
 
 
 HUNG = Hung()
+
+
+class NotBegun:
+    """Stands for the result of a step that was not begun, since the others took too long."""
+
+
+NOT_BEGUN = NotBegun()
 
 
 class Step(Protocol[T_co]):
@@ -49,14 +63,16 @@ class Batch(Generic[T]):
 
     def __init__(self, steps: Sequence[Step[T]], deadline: float) -> None:
         self._steps, self._deadline = steps, deadline
-        self._results: list[T | Hung] = []
+        self._results: list[T | Hung | NotBegun] = []
         self._changed = threading.Condition(threading.Lock())
         self._generation = 0
         self._began = 0.0
+        self._last = 0.0
 
-    def run(self) -> list[T | Hung]:
-        """Run all steps; blocks for the sum of what they take, each bounded."""
+    def run(self) -> list[T | Hung | NotBegun]:
+        """Run the steps; blocks for the sum of what they take, which is bounded."""
         with self._changed:
+            self._last = time.monotonic() + _BEGIN * self._deadline
             if self._steps:
                 self._start()
             while len(self._results) < len(self._steps):
@@ -96,12 +112,18 @@ class Batch(Generic[T]):
     def _next(self, generation: int) -> Step[T] | None:
         """The step that comes next; None if there is none, or another thread runs it."""
         with self._changed:
-            if len(self._results) < len(self._steps) and self._renewed(generation):
-                return self._steps[len(self._results)]
+            left = len(self._steps) - len(self._results)
+            if left == 0 or generation != self._generation:
+                return None
+            if self._renewed(generation):
+                return self._steps[-left]
+            self._results += [NOT_BEGUN] * left
+            self._changed.notify_all()
             return None
 
     def _renewed(self, generation: int) -> bool:
-        if generation != self._generation:
+        now = time.monotonic()
+        if generation != self._generation or now > self._last:
             return False
-        self._began = time.monotonic()
+        self._began = now
         return True

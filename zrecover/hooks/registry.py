@@ -5,6 +5,7 @@ What may not come in: what a verdict leads to.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import logging
@@ -157,13 +158,18 @@ class Plugins:
     # --- asking ---
 
     def asked(self, hook: str, kind: str, **arguments: Any) -> list[Asked]:
-        """Who is to be asked, in order, for a replica of `kind`."""
+        """Who is to be asked, in order, for a replica of `kind`.
+
+        What one of them does to its arguments, the others do not see.
+        """
+        impls = self._impls(hook, kind)
+        own = copy.deepcopy if len(impls) > 1 else _as_it_is
         return [
             Asked(
                 impl.plugin_name,
-                partial(impl.function, *(arguments[argument] for argument in impl.argnames)),
+                partial(impl.function, *(own(arguments[argument]) for argument in impl.argnames)),
             )
-            for impl in self._impls(hook, kind)
+            for impl in impls
         ]
 
     def deciders(self, hook: str, kind: str) -> tuple[str, ...]:
@@ -195,6 +201,10 @@ class Plugins:
         """All implementations of the observer."""
         impls = self._manager.hook.zrecover_event.get_hookimpls()
         return [partial(_observe, impl.function, bool(impl.argnames)) for impl in reversed(impls)]
+
+
+def _as_it_is(argument: Any) -> Any:
+    return argument
 
 
 def _observe(call: Callable[..., Any], wants_event: bool, event: Event) -> None:

@@ -9,7 +9,7 @@ functions are refused.
 No hook runs in an event loop, or where heartbeats are sent. A deciding hook that raises,
 returns something else, or does not return within its deadline makes the verdict REFUSE, with
 the reason and the plugin's name; the other claims go on. One that did not return in time is
-left alone for a while, and refuses meanwhile.
+left alone for a while, and refuses meanwhile; then it is asked again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Specs:
 
         - Side: worker
         - When: before each registration, and when the replica is served or loaded
-        - Thread: a daemon thread of zrecover's own
+        - Thread: a daemon thread of zrecover's own; several at a time
         - Deadline: 2 s a call
         - None: no say; if nobody has one, the replica is offered in full
         """
@@ -53,7 +53,7 @@ class Specs:
 
         - Side: worker
         - When: right after `zrecover_replay`, where that made it REBUILD or FULL
-        - Thread: a daemon thread of zrecover's own
+        - Thread: a daemon thread of zrecover's own; several at a time
         - Deadline: 2 s a call
         - None: nothing to carry
         """
@@ -67,7 +67,7 @@ class Specs:
 
         - Side: supervisor
         - When: for each claim of each registration, and for each that has changed
-        - Thread: a daemon thread of zrecover's own
+        - Thread: a daemon thread of zrecover's own; several at a time
         - Deadline: 2 s a call
         - None: no say; if nobody has one, the claim is refused as of an unknown kind
         """
@@ -84,7 +84,7 @@ class Specs:
         - When: once all shards of one launch are ready, with a verdict of REBUILD, or with FULL
           and something captured; again when one of their claims has changed. The replica is
           routed after that
-        - Thread: a daemon thread of zrecover's own
+        - Thread: a daemon thread of zrecover's own; several at a time
         - Deadline: 2 s a call
         - None: nothing to rebuild
         """

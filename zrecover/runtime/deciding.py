@@ -14,7 +14,7 @@ from zrecover.errors import LifecycleError
 from zrecover.hooks import Asker, Claim
 from zrecover.hooks.answers import raised
 from zrecover.hooks.claims import NO_METADATA, group_of, offered_claim, read_claim, replica_of
-from zrecover.model import Decision, Verdict
+from zrecover.model import Decision, Unanswered, Verdict
 from zrecover.runtime.handlers import HandlerPool
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.nodes import CoreNode
@@ -104,7 +104,12 @@ class Deciding:
             offered_claim(claim, decision, captured)
             for claim, (decision, captured) in zip(claims, offers, strict=True)
         )
-        self._back(Offered(ticket, said))
+        unanswered = tuple(
+            (m.Key(claim.uid, claim.shard), decision)
+            for claim, (decision, _) in zip(claims, offers, strict=True)
+            if isinstance(decision, Unanswered)
+        )
+        self._back(Offered(ticket, said, unanswered))
 
     def _rebuild(self, ticket: int, uid: str, placed: tuple[Placed, ...]) -> None:
         group = group_of(uid, placed)

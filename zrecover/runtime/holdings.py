@@ -12,7 +12,7 @@ from typing import Any
 from zrecover.core.inputs import Declared, StateChanged, Withdrawn
 from zrecover.errors import ConfigError, InvalidReplica, LifecycleError
 from zrecover.hooks.claims import offered_claim, replica_of
-from zrecover.model import Replica, ReplicaState
+from zrecover.model import Replica, ReplicaState, Unanswered
 from zrecover.runtime.declaring import claim_of
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.loading import in_thread, make_handler
@@ -116,20 +116,21 @@ class Holdings:
         """Make it known; nothing of it stays where that cannot be."""
         self._created[replica.key] = (replica, created)
         try:
-            await self._feed(Declared(await self._offered(claim)))
+            await self._feed(await self._declared(claim))
         except InvalidReplica:
             self._server.remove(replica.key)
             self._created.pop(replica.key, None)
             raise
 
-    async def _offered(self, claim: Claim) -> Claim:
+    async def _declared(self, claim: Claim) -> Declared:
         """The claim, with what our plugins say of it."""
         asker = self._party.asker
         if not asker.plugins.has("zrecover_replay", "zrecover_capture"):
-            return claim
+            return Declared(claim)
         offers = await in_thread(lambda: asker.offers([replica_of(claim)]))
         decision, captured = offers[0]
-        return offered_claim(claim, decision, captured)
+        unanswered = decision if isinstance(decision, Unanswered) else None
+        return Declared(offered_claim(claim, decision, captured), unanswered)
 
     async def _feed(self, input: object) -> None:
         node = self.node
