@@ -6,15 +6,34 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from zrecover.errors import ConfigError
+from zrecover.hooks import Replica
+from zrecover.testing import PluginConformance
 from zrecover.testing.scaffold import write_plugin
 
 
 @pytest.mark.parametrize(
-    "name", ["", "Mine", "2x", "a b", "../x", "plain", "sharded", "a--b", "-a"]
+    "name",
+    [
+        "",
+        "Mine",
+        "2x",
+        "a b",
+        "../x",
+        "..",
+        "/x",
+        "plain",
+        "sharded",
+        "a--b",
+        "-a",
+        "a\n",
+        "é",
+        "x" * 300,
+    ],
 )
 def test_a_name_that_cannot_be_one_writes_nothing(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot name a plugin"):
@@ -29,6 +48,32 @@ def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
     assert list((tmp_path / "zrecover-mine").iterdir()) == []
     with pytest.raises(ConfigError, match="no directory"):
         write_plugin("mine", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "name",
+    (
+        *("none", "true", "class", "claim", "decision", "group", "rebuilt", "replica", "verdict"),
+        *("path", "plugin-conformance", "class-var", "mapping", "x" * 100),
+    ),
+)
+def test_a_name_that_python_or_the_package_uses_makes_a_plugin_too(
+    name: str, tmp_path: Path
+) -> None:
+    _, _, plugin, test = write_plugin(name, tmp_path)
+    compile(test.read_text(), str(test), "exec")
+    spaces: dict[str, Any] = {"__name__": "written"}
+    exec(compile(plugin.read_text(), str(plugin), "exec"), spaces)
+    (made,) = spaces["__all__"]
+
+    class TestWritten(PluginConformance):
+        replicas = tuple(Replica("m", kind=name, n_worker=2, shard=shard) for shard in range(2))
+
+    TestWritten.name, TestWritten.plugin = name, spaces[made]
+    tests = TestWritten()
+    tests.test_it_decides_on_its_kinds()
+    tests.test_rebuild_is_pure()
+    assert all(tests.asker().rebuild(group)[1] for group in tests.groups(tests.asker()))
 
 
 @pytest.mark.live

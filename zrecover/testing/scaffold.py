@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from zrecover.errors import ConfigError
 __all__ = ["write_plugin"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_LONGEST = 100
 _TAKEN = frozenset({"plain", "sharded"})
 
 
@@ -19,7 +21,14 @@ def write_plugin(name: str, directory: Path) -> list[Path]:
     Raises ConfigError for a name that cannot be one, or a folder that is there already; nothing
     is written then.
     """
-    if not _NAME.fullmatch(name) or name in _TAKEN:
+    if name in _TAKEN:
+        raise ConfigError(f"{name!r} cannot name a plugin: zrecover itself has one of that name")
+    if len(name) > _LONGEST:
+        raise ConfigError(
+            f"{name[:20]!r}… cannot name a plugin: it has {len(name)} characters, "
+            f"{_LONGEST} are allowed"
+        )
+    if not _NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot name a plugin; use small letters, digits and dashes, such as my-kind"
         )
@@ -34,7 +43,7 @@ def write_plugin(name: str, directory: Path) -> list[Path]:
         "NAME": name,
         "MODULE": module,
         "PACKAGE": package,
-        "CLASS": "".join(part.capitalize() for part in re.split("[-_]", name)),
+        "CLASS": _class_of(name),
     }
     written = []
     for path, text in _FILES.items():
@@ -43,6 +52,13 @@ def write_plugin(name: str, directory: Path) -> list[Path]:
         target.write_text(_fill(text, words), encoding="utf-8")
         written.append(target)
     return written
+
+
+def _class_of(name: str) -> str:
+    """The plugin's class: `my-kind` makes `MyKind`, a word that is used already `ClaimPlugin`."""
+    word = "".join(part.capitalize() for part in re.split("[-_]", name))
+    used = {found for text in _FILES.values() for found in re.findall(r"\w+", text)}
+    return f"{word}Plugin" if keyword.iskeyword(word) or word in used else word
 
 
 def _fill(text: str, words: dict[str, str]) -> str:
