@@ -88,6 +88,8 @@ class Unanswered(Decision):
 
     soon: bool = False
     """It was not even asked, since those before took their time: it may be asked at once."""
+    hung: bool = False
+    """It was asked about this very claim, and hung."""
 
 
 @dataclass(frozen=True, slots=True)

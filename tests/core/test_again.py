@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -56,6 +57,19 @@ def test_one_plugin_is_asked_for_all_that_it_owes_and_no_other_with_it() -> None
     assert again.due(18.0) == ["b"]
     again.clear()
     assert len(again) == 0
+
+
+def test_H01_what_a_plugin_hung_on_is_asked_for_last() -> None:
+    again = Again[str](1.0)
+    again.note("a", replace(HUNG, hung=True), 0.0)
+    for key in "bcd":
+        again.note(key, HUNG, 0.0)
+    assert again.due(6.0) == ["b", "c", "d", "a"]
+    again.note("c", replace(HUNG, hung=True), 6.0)
+    again.note("d", HUNG, 6.0)
+    again.note("a", HUNG, 6.0)
+    again.note("b", FULL, 6.0)
+    assert again.due(20.0) == ["a", "d", "c"]
 
 
 def test_what_was_not_even_asked_is_asked_at_once_and_once() -> None:

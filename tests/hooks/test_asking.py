@@ -160,7 +160,9 @@ def test_H01_a_plugin_that_hangs_costs_its_deadline_once_and_not_once_a_claim(
     decisions = asker.restores(claims)
     assert DEADLINE <= time.monotonic() - began < 4 * DEADLINE
     assert {d.verdict for d in decisions[::2]} == {FULL}
-    assert decisions[1] == Unanswered(REFUSE, "zrecover_restore did not answer within 1 s", "hung")
+    assert decisions[1] == Unanswered(
+        REFUSE, "zrecover_restore did not answer within 1 s", "hung", hung=True
+    )
     lately = "zrecover_restore did not answer in time lately; it is asked again later"
     assert set(decisions[3::2]) == {Unanswered(REFUSE, lately, "hung")}
     assert hanging.asked == 1

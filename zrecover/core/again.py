@@ -1,8 +1,9 @@
 """Questions that plugins have not answered in time: each is put again, ever more rarely.
 
 A missed deadline says nothing of the claim, so what stands for it must not stand for ever. A
-plugin is asked again about all that it owes at once; an answer that comes too late counts as
-little as before.
+plugin is asked again about all that it owes at once, last about what it hung on: after that it is
+left alone, and the rest should not wait for ever. An answer that comes too late counts as little
+as before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class _Round(Generic[K]):
     __slots__ = ("at", "keys", "tries")
 
     def __init__(self, at: float) -> None:
-        self.keys: dict[K, None] = {}
+        self.keys: dict[K, bool] = {}
+        """True for what it hung on."""
         self.at, self.tries = at, 0
 
 
@@ -56,12 +58,14 @@ class Again(Generic[K]):
         elif decision.soon:
             self.forget(key)
             self._soon[key] = None
-        elif self._plugin.get(key) != decision.plugin:  # else it is owed as before
-            self.forget(key)
-            plugin = self._plugin[key] = decision.plugin
-            if plugin not in self._rounds:
-                self._rounds[plugin] = _Round(now + _FIRST * self._hook)
-            self._rounds[plugin].keys[key] = None
+        else:
+            plugin = decision.plugin
+            if self._plugin.get(key) != plugin:
+                self.forget(key)
+                self._plugin[key] = plugin
+                if plugin not in self._rounds:
+                    self._rounds[plugin] = _Round(now + _FIRST * self._hook)
+            self._rounds[plugin].keys[key] = decision.hung
 
     def forget(self, key: K) -> None:
         """Nobody wants to know any more."""
@@ -90,5 +94,5 @@ class Again(Generic[K]):
             if round.at <= now:
                 round.tries += 1
                 round.at = now + self._hook * min(_FIRST * 2.0**round.tries, _MOST)
-                keys += round.keys
+                keys += sorted(round.keys, key=round.keys.__getitem__)
         return keys

@@ -166,7 +166,7 @@ class _Run:
     def gave_up(self) -> None:
         """It hangs: say so of the plugin, and of what it was asked."""
         reason = f"{self._hook} did not answer within {self._asker.deadline:g} s"
-        self._given_up = Unanswered(Verdict.REFUSE, reason, self.plugin)
+        self._given_up = Unanswered(Verdict.REFUSE, reason, self.plugin, hung=True)
         self._asker.hangs(self.plugin)
 
     def came_back(self) -> None:
