@@ -27,6 +27,9 @@ msgspec error leaves the package; each is translated into one of these where it 
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 __all__ = [
     "AddressInUse",
     "BadMessage",
@@ -125,6 +128,10 @@ class WorkerLost(CallError):
         super().__init__(message)
         self.may_have_run = may_have_run
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Process pools pickle it, and the default gives the constructor `args` alone.
+        return partial(type(self), may_have_run=self.may_have_run), self.args, vars(self)
+
 
 class DeadlineExceeded(CallError, TimeoutError):
     """No reply before the deadline."""
@@ -145,3 +152,6 @@ class RemoteError(CallError):
         self.type = type
         self.message = message
         self.traceback = traceback
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.type, self.message, self.traceback), vars(self)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 
 import pytest
 
@@ -58,3 +60,21 @@ def test_a_remote_error_carries_type_message_and_traceback() -> None:
     assert (error.type, error.message, error.traceback) == ("KeyError", "'prompt'", "Traceback …")
     assert str(error) == "KeyError: 'prompt'"
     assert str(RemoteError("KeyError", "")) == "KeyError"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WorkerLost("gone", may_have_run=True),
+        RemoteError("KeyError", "'prompt'", "Traceback …"),
+        RemoteError("KeyError", ""),
+        *(kind("why") for kind in KINDS if kind not in (WorkerLost, RemoteError)),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_every_error_comes_through_a_process_pool(error: Exception) -> None:
+    error.add_note("seen in a child")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again) == vars(error)
