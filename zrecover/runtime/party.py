@@ -155,7 +155,7 @@ class Party:
 
     async def in_io(self, call: Callable[[], T]) -> T:
         """Run `call` in the I/O thread and give back what it returns or raises."""
-        io, loop = self.io, asyncio.get_running_loop()
+        io, loop = self.io, self.own_loop()
         future: asyncio.Future[T] = loop.create_future()
 
         def done(result: T | None, error: BaseException | None) -> None:
@@ -176,6 +176,15 @@ class Party:
 
         io.call(run)
         return await future
+
+    def own_loop(self) -> asyncio.AbstractEventLoop:
+        """The running loop, which must be the one that it was opened in."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            if self._context is not None:
+                self._context.check()  # a forked child has a loop of its own, too
+            raise LifecycleError(f"the {self.role} belongs to another event loop; open one in this")
+        return loop
 
     def on_close(self, call: Callable[[], None]) -> None:
         """Call `call` when this is closed, before anything ends; in a thread, it may wait."""
@@ -198,13 +207,15 @@ class Party:
     async def until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until `condition` holds; False if `timeout` seconds were too short.
 
-        Ends with LifecycleError once this participant is closed.
+        Ends with LifecycleError once this participant is closed, or where it would wait in
+        another loop than its own: nobody could wake it there.
         """
         loop = asyncio.get_running_loop()
         end = None if timeout is None else loop.time() + timeout
         while not condition():
             if self._closed or self._loop is None:
                 raise LifecycleError(f"the {self.role} is not open")
+            self.own_loop()
             left = None if end is None else end - loop.time()
             if left is not None and not left > 0:  # NaN is no time either
                 return False

@@ -160,12 +160,12 @@ class Worker:
             core, report=party.report, after=self._after, before_tick=self._look_at_loop
         )
         node.deciding = Deciding(io, node, party.asker)
-        holdings = self._open_holdings
+        holdings, server = self._holdings, self._server
+        assert holdings is not None and server is not None
         holdings.node = node
         node.carriers.append(Obeying(party, node, drain=holdings.stand_down, stop=holdings.stop))
         self._core, self._node = core, node
-        assert self._server is not None
-        self._meter = WorkerMeter(core, io, self._server)
+        self._meter = WorkerMeter(core, io, server)
         self._telling.node = node
         node.connector = Connector(
             io, node, TO_WORKER, node.feed, party.timing, insecure=self._insecure
@@ -233,6 +233,7 @@ class Worker:
     def _open_holdings(self) -> Holdings:
         if self._holdings is None or self._party.closed:
             raise LifecycleError("the worker is not open; use it in `async with`")
+        self._party.own_loop()
         return self._holdings
 
     # --- what it tells beside ---
