@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from zrecover.blocking import Client, DiscoveryService, Supervisor, Worker
 from zrecover.errors import (
     ConfigError,
     DeadlineExceeded,
+    ForkedError,
     LifecycleError,
     ModelNotFound,
     NoSupervisor,
@@ -329,3 +332,37 @@ def test_what_is_no_plugins_is_refused_at_once() -> None:
 def test_discovery_refuses_what_cannot_name_a_cluster(name: Any) -> None:
     with pytest.raises(ConfigError, match="cluster"):
         DiscoveryService(ANY_PORT, cluster=name)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_told_so_and_does_not_wait_for_ever(cluster: Cluster) -> None:
+    client, worker = cluster.client, cluster.worker
+    assert client.call("shout", "before", deadline=10) == "BEFORE"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # whatever happens, it ends
+        code = 1
+        try:
+            for use in (
+                lambda: client.call("shout", "x"),
+                client.status,
+                lambda: worker.serve(zrecover.Replica("other"), len),
+                worker.wait_registered,
+                cluster.supervisor.wait_recovered,
+            ):
+                try:
+                    use()
+                except ForkedError:
+                    code += 1
+            for end in (client, worker, cluster.supervisor, cluster.discovery):
+                end.close()
+            with Client(cluster.discovery.endpoint) as own:
+                code += own.call("shout", "child", deadline=10) == "CHILD"
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert client.call("shout", "after", deadline=10) == "AFTER"
+    client.close()
+    worker.close()

@@ -73,7 +73,7 @@ class Client(Hosted[client.Client]):
         """End it: calls under way in other threads raise LifecycleError."""
         super().close()
         context = self._context
-        if context is None:
+        if context is None or self._forked:
             return
         with self._callers_lock:
             callers = list(self._callers.values())

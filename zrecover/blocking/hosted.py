@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from zrecover.errors import LifecycleError
+from zrecover.net import check_process
 
 __all__ = ["Hosted"]
 
@@ -38,8 +40,14 @@ class _Loop:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def forked(self) -> bool:
+        """True in a process that was forked from the one in which it runs."""
+        return os.getpid() != self._pid
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -49,8 +57,9 @@ class _Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run in the loop, and wait; an interrupt of the waiting thread cancels the work."""
-        if threading.current_thread() is self._thread:
+        if self.forked or threading.current_thread() is self._thread:
             work.close()
+            check_process(self._pid)  # nothing runs the loop here: it would wait for ever
             raise LifecycleError("a blocking method was called in its own event loop's thread")
         try:
             future = asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -107,7 +116,9 @@ class Hosted(Generic[P]):
         self.close()
 
     def close(self) -> None:
-        """Close it; the second call does nothing."""
+        """Close it; the second call does nothing, nor does one in a forked child."""
+        if self._forked:
+            return  # all of it is the parent's
         with self._lock:
             if self._closed or self._loop is None:
                 return
@@ -116,6 +127,10 @@ class Hosted(Generic[P]):
             self._loop.run(self._inner.__aexit__(None, None, None))
         finally:
             self._loop.stop()
+
+    @property
+    def _forked(self) -> bool:
+        return self._loop is not None and self._loop.forked
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._loop is None or self._closed:

@@ -8,7 +8,7 @@ OSError leaves it. Each socket has one owner thread.
 from __future__ import annotations
 
 from zrecover.net.aio import Attachment, attach
-from zrecover.net.context import NetContext
+from zrecover.net.context import NetContext, check_process
 from zrecover.net.dealer import Dealer, Link, LinkEvent
 from zrecover.net.names import Resolved, resolve, resolve_blocking
 from zrecover.net.options import Role
@@ -41,6 +41,7 @@ __all__ = [
     "Sent",
     "Waker",
     "attach",
+    "check_process",
     "quick_poller",
     "resolve",
     "resolve_blocking",

@@ -19,7 +19,13 @@ from zrecover.errors import ForkedError, LifecycleError, ZRecoverError
 if TYPE_CHECKING:
     from zrecover.net.sockets import OwnedSocket
 
-__all__ = ["MAX_DESCRIPTORS", "MAX_SOCKETS", "NetContext", "raise_descriptor_limit"]
+__all__ = [
+    "MAX_DESCRIPTORS",
+    "MAX_SOCKETS",
+    "NetContext",
+    "check_process",
+    "raise_descriptor_limit",
+]
 
 MAX_SOCKETS: Final = 65_535
 """Sockets of one context; libzmq's default of 1023 is reached by a load generator."""
@@ -80,11 +86,7 @@ class NetContext:
 
     def check(self) -> None:
         """Raise ForkedError in another process than the maker's, LifecycleError once closed."""
-        if os.getpid() != self._pid:
-            raise ForkedError(
-                f"this node belongs to process {self._pid}, of which {os.getpid()} is a fork; "
-                "open a new one here, or start processes with spawn"
-            )
+        check_process(self._pid)
         if self._closed:
             raise LifecycleError("the node is closed; its sockets cannot be used any more")
 
@@ -149,6 +151,15 @@ class NetContext:
         self._lock = threading.Lock()  # another thread of the parent may have held it
         self._sockets = set()
         self._closed = True
+
+
+def check_process(pid: int) -> None:
+    """Raise ForkedError in another process than `pid`: its threads do not exist here."""
+    if os.getpid() != pid:
+        raise ForkedError(
+            f"this node belongs to process {pid}, of which {os.getpid()} is a fork; "
+            "open a new one here, or start processes with spawn"
+        )
 
 
 def exhausted(error: Any) -> ZRecoverError:
