@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -470,11 +471,26 @@ def test_a_placement_is_journaled_and_ends_with_its_delete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "replicas", "n_worker"), [("", 1, 1), ("a b", 1, 1), ("x", 0, 1), ("x", 1, 0)]
+    ("model", "replicas", "n_worker"),
+    [
+        ("", 1, 1),
+        ("a b", 1, 1),
+        (None, 1, 1),
+        ("x", 0, 1),
+        ("x", "2", 1),
+        ("x", 2.5, 1),
+        ("x", 1, 0),
+        ("x", 1, 2.0),
+        ("x" * 196, 1, 1),  # its uids would be longer than any name may be
+        ("x" * 195, 11, 1),
+    ],
 )
-def test_what_cannot_be_placed_is_refused(model: str, replicas: int, n_worker: int) -> None:
+def test_what_cannot_be_placed_is_refused(model: Any, replicas: Any, n_worker: Any) -> None:
+    cluster = Cluster(1)
     with pytest.raises(InvalidReplica):
-        Cluster(1).place(model, replicas, n_worker)
+        cluster.place(model, replicas, n_worker)
+    assert not cluster.first.registry.intent.placements
+    assert cluster.place("x" * 195, 10)
 
 
 @pytest.mark.parametrize("policy", list(Orphans))

@@ -204,20 +204,21 @@ class Steward:
         self, model: str, replicas: int, n_worker: int, out: list[Effect]
     ) -> tuple[Placement, ...]:
         """Ask for replicas of a model. Raises InvalidReplica for what cannot be placed."""
-        try:
-            check_name("model", model)
-        except ValueError as error:
-            raise InvalidReplica(str(error)) from None
-        if not 1 <= replicas <= _MOST:
-            raise InvalidReplica(f"replicas must be 1 to {_MOST}, not {replicas!r}")
-        if not 1 <= n_worker <= MAX_SHARDS:
-            raise InvalidReplica(f"n_worker must be 1 to {MAX_SHARDS}, not {n_worker!r}")
+        bounds = (("replicas", replicas, _MOST), ("n_worker", n_worker, MAX_SHARDS))
+        for what, value, most in bounds:
+            if not isinstance(value, int) or not 1 <= value <= most:
+                raise InvalidReplica(
+                    f"{what} must be a whole number from 1 to {most}, not {value!r}"
+                )
         taken = {parse_uid(uid)[1] for uid in self._uids_of(model)}
         free = (index for index in count() if index not in taken)
-        placements = [
-            Placement(format_uid(model, index), model, self._launch(), n_worker)
-            for index in islice(free, replicas)
-        ]
+        uids = [format_uid(model, index) for index in islice(free, replicas)]
+        try:
+            check_name("model", model)
+            check_name("replica uid", uids[-1])  # the longest: no client could read its route
+        except ValueError as error:
+            raise InvalidReplica(str(error)) from None
+        placements = [Placement(uid, model, self._launch(), n_worker) for uid in uids]
         self._registrar.touched += self._registry.place(placements)
         self._remember([Change(Kept.PLACED, placement) for placement in placements], out)
         return tuple(placements)
