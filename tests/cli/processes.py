@@ -29,6 +29,14 @@ def slow(replica):
         return {"uid": replica.uid}
     return handler
 
+def blocking():
+    async def handler(payload):
+        open(payload["begun"], "w").close()
+        while not os.path.exists(payload["until"]):
+            time.sleep(0.01)
+        return {"text": "done"}
+    return handler
+
 def gate():
     while not os.path.exists("gate"):
         time.sleep(0.01)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ANY, House
-from tests.cli.processes import until
+from tests.cli.processes import BOUND, Process, environment, until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -150,6 +153,69 @@ def test_a_second_signal_ends_it_at_once(house: House) -> None:
     worker.says("SIGTERM: stopping")
     worker.signal(signal.SIGINT)
     assert worker.end(2) == -signal.SIGINT
+
+
+def test_L07_L14_a_signal_while_a_handler_blocks_the_loop(house: House) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+
+    def busy(name: str) -> tuple[Process, Process, Path]:
+        worker, _ = house.worker(endpoint, name, f"{name}-rep0=factories:blocking")
+        begun, done = house.place / f"{name}-begun", house.place / f"{name}-done"
+        data = f'{{"begun": "{begun}", "until": "{done}"}}'
+        call = house.start("call", name, "--endpoint", endpoint, "--data", data)
+        until(begun.exists, "the request runs")
+        return worker, call, done
+
+    def state(name: str) -> str:
+        return str(house.status(endpoint)["models"][name]["replicas"][0]["state"])
+
+    once, call, done = busy("once")
+    once.signal(signal.SIGTERM)
+    until(lambda: state("once") == "STOPPING", "it is STOPPING, although its loop stands still")
+    done.touch()
+    assert (call.end(), once.end()) == (0, 0)
+    assert call.rest() == [{"text": "done"}]
+
+    twice, _, _ = busy("twice")
+    twice.signal(signal.SIGINT)
+    until(lambda: state("twice") == "STOPPING", "the first signal is heard")
+    twice.signal(signal.SIGINT)
+    assert twice.end(2) == -signal.SIGINT
+
+
+STUCK = """
+import asyncio, time
+from zrecover.cli.logs import set_up_logging
+from zrecover.cli.running import Stop
+
+async def main():
+    async with Stop(lambda: print("at once", flush=True), lambda: print("last"), longest=0.2):
+        print("ready", flush=True)
+        time.sleep(600)
+
+set_up_logging("info")
+asyncio.run(main())
+"""
+
+
+def test_L14_a_loop_that_stays_blocked_keeps_no_process() -> None:
+    stuck = subprocess.Popen(
+        [sys.executable, "-u", "-c", STUCK],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert stuck.stdout is not None
+        assert stuck.stdout.readline() == "ready\n"
+        stuck.send_signal(signal.SIGTERM)
+        out, err = stuck.communicate(timeout=BOUND)
+    finally:
+        stuck.kill()
+    assert (stuck.returncode, out) == (-signal.SIGTERM, "at once\nlast\n")
+    assert "SIGTERM: stopping" in err and "still busy" in err
 
 
 def test_a_signal_while_a_model_is_loading(house: House) -> None:

@@ -333,6 +333,14 @@ class Worker(Hosted[worker.Worker]):
         """Take nothing new and finish what is in flight; False if the time was too short."""
         return self._run(self._inner.drain(timeout))
 
+    def stand_down(self) -> None:
+        """Take nothing new from now on; never waits. `drain` finishes what is in flight."""
+        self._inner.stand_down()
+
+    def leave(self) -> None:
+        """Say goodbye now, whatever is in flight; never waits."""
+        self._inner.leave()
+
     def wait_registered(self, timeout: float | None = None) -> None:
         """Wait until a supervisor knows all that it holds. Raises NoSupervisor, Fenced."""
         self._run(self._inner.wait_registered(timeout))

@@ -132,15 +132,16 @@ async def _run(
 ) -> int:
     from zrecover import Worker
 
-    async with Stop() as stop:
-        async with Worker(
-            endpoints,
-            worker_id=name,
-            cluster=invocation.cluster_or_default,
-            insecure=invocation.insecure,
-            loading=[serve.replica for serve, _ in factories],
-            **options,
-        ) as service:
+    service = Worker(
+        endpoints,
+        worker_id=name,
+        cluster=invocation.cluster_or_default,
+        insecure=invocation.insecure,
+        loading=[serve.replica for serve, _ in factories],
+        **options,
+    )
+    async with Stop(at_once=service.stand_down, last_words=service.leave) as stop:
+        async with service:
             try:
                 await stop.during(_stay(invocation, service, ",".join(endpoints), factories))
                 if stop.asked and not await service.drain():

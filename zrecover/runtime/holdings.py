@@ -100,6 +100,17 @@ class Holdings:
             await self.stand_down(uid, shard)
         return await self._server.drain(timeout)
 
+    def stand_down_all(self) -> None:
+        """For others, all of them take nothing new. From any thread: the loop may be blocked."""
+        keys = list(self._created)
+
+        def stand_down() -> None:
+            if self.node is not None:
+                for uid, shard in keys:
+                    self.node.feed(StateChanged(uid, shard, ReplicaState.STOPPING))
+
+        self._party.io.call(stand_down)
+
     async def stand_down(self, uid: str, shard: int) -> None:
         """One of them takes nothing new; nothing happens if it is not held."""
         if (uid, shard) in self._created:

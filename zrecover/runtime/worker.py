@@ -219,6 +219,21 @@ class Worker:
         holdings = self._open_holdings
         return await holdings.drain(self._party.timing.drain if timeout is None else timeout)
 
+    def stand_down(self) -> None:
+        """Take nothing new from now on: all that it holds is known as STOPPING.
+
+        From any thread; never waits, and needs no turn of the loop: a handler may be blocking
+        that. `drain` finishes what is in flight.
+        """
+        if self._holdings is not None and not self._party.closed:
+            self._holdings.stand_down_all()
+
+    def leave(self) -> None:
+        """Say goodbye now, whatever is in flight. From any thread; never waits."""
+        node = self._node
+        if node is not None and not self._party.closed:
+            self._party.io.call(lambda: node.stop("the worker stops"))
+
     @property
     def replicas(self) -> tuple[Replica, ...]:
         """All that it holds, in the order in which it was declared."""
