@@ -42,6 +42,14 @@ def gate():
         time.sleep(0.01)
     return lambda payload: payload
 
+def loud(replica):
+    print("loading", replica.uid)
+    os.system("echo a child")
+    def handler(payload):
+        print("handling")
+        return payload
+    return handler
+
 def bad():
     raise RuntimeError("no GPU here")
 

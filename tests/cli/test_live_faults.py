@@ -264,6 +264,17 @@ def test_a_worker_goes_on_although_nobody_reads_it(house: House) -> None:
     assert worker.process.poll() is None
 
 
+def test_what_others_print_is_no_result(house: House) -> None:
+    endpoint = house.discovery()
+    house.supervisor(endpoint)
+    worker, ready = house.worker(endpoint, "w", "loud-rep0=factories:loud")
+    assert ready["replicas"] == ["loud-rep0"]
+    assert house.call("loud", endpoint, [1]) == [1]
+    worker.signal(signal.SIGTERM)
+    assert (worker.end(), worker.rest()) == (0, [])
+    assert all(line in worker.err for line in ("loading loud-rep0\n", "a child\n", "handling\n"))
+
+
 def test_a_short_command_is_interrupted(house: House) -> None:
     with stranger(b"") as address:
         call = house.start(

@@ -13,6 +13,7 @@ import click
 from zrecover.cli.exits import MEANINGS
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import FILE, Setting, given, shared_options
+from zrecover.cli.output import reserve_stdout
 from zrecover.cli.settings import defaults_for
 
 __all__ = ["ZCommand", "ZGroup"]
@@ -71,6 +72,8 @@ class _Common(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         invocation = ctx.ensure_object(Invocation)
         invocation.start_logging(progress=self.progress)
+        if invocation.json and self.progress:
+            reserve_stdout()
         return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

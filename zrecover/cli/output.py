@@ -4,27 +4,66 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import io
 import json
 import math
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
-__all__ = ["abandon_stdout", "announce", "dumps", "emit", "jsonable", "one_line"]
+__all__ = [
+    "abandon_stdout",
+    "announce",
+    "dumps",
+    "emit",
+    "jsonable",
+    "one_line",
+    "reserve_stdout",
+]
 
 _LONGEST: Final = 2000
 
 
+class _Reserved:
+    """Where results go once stdout has been reserved."""
+
+    stream: TextIO | None = None
+
+
+def reserve_stdout() -> None:
+    """From now on only `emit` writes to stdout; what anybody else prints goes to stderr.
+
+    Factories, handlers and plugins print, as do the libraries and processes that they use; who
+    reads stdout reads JSON. So it is the descriptor that changes, not only `sys.stdout`. Nothing
+    happens where there is no descriptor.
+    """
+    if _Reserved.stream is not None or sys.stdout is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        theirs = sys.stdout.fileno()
+        ours = os.dup(theirs)
+        raw = io.FileIO(ours, "w", closefd=False)
+        _Reserved.stream = io.TextIOWrapper(
+            io.BufferedWriter(raw), sys.stdout.encoding, sys.stdout.errors
+        )
+        if sys.stderr is not None:
+            os.dup2(sys.stderr.fileno(), theirs)
+        else:
+            abandon_stdout(sys.stdout)
+
+
 def emit(document: object) -> None:
     """Print one line of JSON. Raises OSError where stdout cannot be written."""
-    if sys.stdout is None:  # closed by whoever started us
+    stream = _Reserved.stream or sys.stdout
+    if stream is None:  # closed by whoever started us
         return
     text = dumps(document)
     try:
-        print(text, flush=True)
+        print(text, file=stream, flush=True)
     except UnicodeEncodeError:
-        print(dumps(document, ascii=True), flush=True)
+        print(dumps(document, ascii=True), file=stream, flush=True)
 
 
 def announce(document: object) -> None:
@@ -35,11 +74,11 @@ def announce(document: object) -> None:
         abandon_stdout()
 
 
-def abandon_stdout() -> None:
+def abandon_stdout(stream: TextIO | None = None) -> None:
     """Nobody reads: let what is still buffered go nowhere, and the end be quiet."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, (stream or _Reserved.stream or sys.stdout).fileno())
         os.close(nowhere)
 
 
