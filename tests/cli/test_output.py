@@ -99,6 +99,22 @@ def test_a_closed_stderr_loses_the_line_and_nothing_else(monkeypatch: pytest.Mon
     set_up_logging("info")
 
 
+def test_an_error_without_stderr_is_not_a_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as closed:
+        closed.setattr(sys, "stderr", None)
+        assert (
+            main(["explain", " ", "--endpoint", "tcp://127.0.0.1:9", "--log-level", "debug"]) == 4
+        )
+    assert capsys.readouterr().out == ""
+
+
+def test_a_table_without_stdout_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["plugins"]) == 0
+
+
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_without_the_extra_it_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str

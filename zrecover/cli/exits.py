@@ -94,12 +94,11 @@ def code_of(error: ZRecoverError) -> ExitCode:
 def tell(error: BaseException, message: str, *, json: bool, debug: bool = False) -> None:
     """One line on stderr; with `json` an object on stdout too, with `debug` the traceback."""
     if debug:
-        lines = "".join(traceback.format_exception(error))
-        print(lines.rstrip(), file=sys.stderr)
+        _to_stderr("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, RemoteError):
         message = f"the handler raised {message}"
         if debug and error.traceback:
-            print(error.traceback.rstrip(), file=sys.stderr)
+            _to_stderr(error.traceback.rstrip())
     text = one_line(message) or type(error).__name__
     complain(text)
     if json:
@@ -113,5 +112,11 @@ def as_json(error: BaseException, message: str) -> dict[str, dict[str, str]]:
 
 def complain(text: str) -> None:
     """The line on stderr; a closed stderr loses it."""
+    _to_stderr(f"Error: {text}")
+
+
+def _to_stderr(text: str) -> None:
+    if sys.stderr is None:  # closed by whoever started us; print would take stdout instead
+        return
     with contextlib.suppress(OSError, ValueError):
-        print(f"Error: {text}", file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)

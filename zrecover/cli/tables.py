@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Final
@@ -30,10 +31,11 @@ _WIDE: Final = 10_000
 
 def new_console() -> Console:
     """One for stdout as it is now."""
-    terminal = sys.stdout.isatty()
+    out = sys.stdout or io.StringIO()  # closed by whoever started us: nobody reads
+    terminal = out.isatty()
     plain = not terminal or bool(os.environ.get("NO_COLOR"))
     return Console(
-        file=sys.stdout,
+        file=out,
         highlight=False,
         no_color=plain,
         force_terminal=terminal,
