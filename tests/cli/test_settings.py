@@ -96,6 +96,15 @@ def test_discovery_serves_any_cluster_unless_told(used: Any) -> None:
     assert used("discovery", "--endpoint", A, "--cluster", "x")["cluster"] == "x"
 
 
+@pytest.mark.parametrize("command", ["discovery", "supervisor"])
+@pytest.mark.parametrize(("cluster", "says"), [("a b", "has a space"), ("", "must not be empty")])
+def test_nobody_serves_a_cluster_that_nobody_can_name(
+    run: Run, command: str, cluster: str, says: str
+) -> None:
+    done = run(command, "--endpoint", A, "--cluster", cluster)
+    assert (done.exit_code, says in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("file", "env", "words", "endpoint", "announce"),
     [
@@ -199,6 +208,8 @@ def test_a_file_that_cannot_be_read_is_an_error(run: Run) -> None:
         ("", {}, ["--endpoint", "tcp://10.1.2.3:5700"], "--insecure"),
         ("", {}, ["--endpoint", "tcp://*:5700"], "every interface"),
         ("", {}, ["--endpoint", A, "--cluster", "a b"], "has a space"),
+        ("", {}, ["--endpoint", A, "--cluster", ""], "cluster must not be empty"),
+        ('cluster = ""', {}, ["--endpoint", A], "cluster must not be empty"),
     ],
 )
 def test_a_bad_value_is_named_with_its_place(
@@ -208,3 +219,4 @@ def test_a_bad_value_is_named_with_its_place(
     done = run("status", *words, **env)
     assert done.exit_code == 2
     assert says in " ".join(done.stderr.split())
+    assert "(env var" not in done.stderr

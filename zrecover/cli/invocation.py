@@ -30,7 +30,7 @@ class Invocation:
     @property
     def cluster_or_default(self) -> str:
         """The cluster to join; discovery alone may serve several."""
-        return self.cluster or DEFAULT_CLUSTER
+        return DEFAULT_CLUSTER if self.cluster is None else self.cluster
 
     def start_logging(self, *, progress: bool) -> None:
         """`progress` says that a person wants to read along unless the output is JSON."""

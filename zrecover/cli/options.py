@@ -51,6 +51,10 @@ class Setting(click.Option):
         self.key: Final = max(self.opts, key=len).lstrip("-").replace("-", "_")
         self.envvar = _PREFIX + self.key.upper()
 
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """The option; whether it came from the environment is told by `process_value`."""
+        return " / ".join(f"'{each}'" for each in self.opts)
+
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """As any option, but a value that is refused names where it came from."""
         try:
@@ -155,7 +159,7 @@ LISTEN: Final = _Listen()
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """A shared option goes to the Invocation; a command above that was given it counts too."""
-    if value and ctx.obj is not None:
+    if value not in {None, False} and ctx.obj is not None:
         setattr(ctx.obj, str(param.name), value)
 
 
