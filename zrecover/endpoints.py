@@ -38,7 +38,7 @@ class Endpoint:
     @property
     def loopback(self) -> bool:
         """True where only this machine can reach it."""
-        if self.host == "localhost":
+        if self.host.lower() == "localhost":
             return True
         address = _address(self.host)
         return address is not None and address.is_loopback

@@ -22,6 +22,7 @@ from zrecover.errors import ConfigError, InsecureEndpoint, InvalidEndpoint
         ("tcp://127.0.0.1:5700", "127.0.0.1", 5700, True, False, True),
         ("tcp://127.9.9.9:1", "127.9.9.9", 1, True, False, True),
         ("tcp://localhost:5700", "localhost", 5700, True, False, False),
+        ("tcp://LocalHost:5700", "LocalHost", 5700, True, False, False),
         ("tcp://[::1]:5700", "::1", 5700, True, False, True),
         ("tcp://[fe80::1%eth0]:5700", "fe80::1%eth0", 5700, False, False, True),
         ("tcp://10.0.0.1:65535", "10.0.0.1", 65535, False, False, True),
