@@ -163,6 +163,24 @@ def test_V12_who_is_expected_by_name_is_counted_too(run: Run, play: Callable[...
     assert told[1].strip() == "recovering for 1.5 s: 1 of 3 workers back, missing: w2, w3"
 
 
+@pytest.mark.parametrize(
+    ("expected", "expect", "says"),
+    [
+        ([], None, "2 workers back"),
+        ([], 1, "2 workers back"),  # another one has come since
+        ([], 2, "2 of 2 workers back"),
+        (["w1", "w2", "w3"], 1, "2 of 3 workers back"),
+    ],
+)
+def test_status_says_how_many_are_back(
+    run: Run, play: Callable[..., Any], expected: list[str], expect: int | None, says: str
+) -> None:
+    found = {"expected": expected, "expect_workers": expect, "seen": ["w1", "w2"], "missing": []}
+    play(SERVING | {"recovery": STATUS["recovery"] | found | {"confidence": "count"}})
+    lines = run("status", *AT).stdout.splitlines()
+    assert lines[1] == f"recovered in 1.50 s (by count): {says}"
+
+
 def test_scenarios_can_be_listed_and_have_to_exist(run: Run) -> None:
     listed = run("drill", "--list", "--json")
     names = [json.loads(line)["scenario"] for line in listed.stdout.splitlines()]

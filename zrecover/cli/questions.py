@@ -15,7 +15,7 @@ from zrecover.cli.options import ENDPOINTS, SECONDS, setting
 if TYPE_CHECKING:
     from zrecover import Client
 
-__all__ = ["ask", "where_and_how_long"]
+__all__ = ["ask", "back", "where_and_how_long"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
@@ -54,3 +54,13 @@ def ask(
 
     with asking(endpoints):
         return asyncio.run(put())
+
+
+def back(recovery: dict[str, Any]) -> str:
+    """How many workers are back: `1 of 2 workers`.
+
+    Who came after the end, as a new one does, was not expected: then there is no "of".
+    """
+    seen = len(recovery["seen"])
+    expected = len(recovery["expected"]) or recovery["expect_workers"] or 0
+    return f"{seen} of {expected} workers" if seen <= expected else f"{seen} workers"

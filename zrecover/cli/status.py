@@ -12,7 +12,7 @@ from zrecover.cli.exits import ExitCode, asking, complain
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import needed, setting
 from zrecover.cli.output import emit
-from zrecover.cli.questions import where_and_how_long
+from zrecover.cli.questions import back, where_and_how_long
 from zrecover.errors import NoSupervisor
 
 __all__ = ["status"]
@@ -86,8 +86,5 @@ async def _ask(
 
 def _progress(document: dict[str, Any], timeout: float) -> str:
     recovery = document["recovery"]
-    expected = recovery.get("expect_workers") or len(recovery["expected"]) or None
-    of = f" of {expected}" if expected else ""
     missing = f"; missing: {', '.join(recovery['missing'])}" if recovery["missing"] else ""
-    seen = len(recovery["seen"])
-    return f"still recovering after {timeout:g} s: {seen}{of} workers are back{missing}"
+    return f"still recovering after {timeout:g} s: {back(recovery)} are back{missing}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from zrecover.cli.questions import back
 from zrecover.cli.tables import Table, Text, add, new_console, new_table, show_table, styled
 
 __all__ = ["conflicts_table", "down_table", "shards_of", "show", "skipped_table"]
@@ -31,9 +32,7 @@ def _heading(document: dict[str, Any]) -> Text:
 
 
 def _recovery(recovery: dict[str, Any]) -> str:
-    expected = len(recovery["expected"]) or recovery.get("expect_workers")
-    of = f" of {expected}" if expected is not None else ""
-    seen = f"{len(recovery['seen'])}{of} workers back"
+    seen = f"{back(recovery)} back"
     missing = f", missing: {', '.join(recovery['missing'])}" if recovery["missing"] else ""
     if recovery["confidence"] is None:
         return f"recovering for {recovery['seconds']:.1f} s: {seen}{missing}"

@@ -12,7 +12,7 @@ from zrecover.cli.exits import ExitCode
 from zrecover.cli.invocation import Invocation
 from zrecover.cli.options import ENDPOINTS, SECONDS, needed, setting
 from zrecover.cli.output import emit
-from zrecover.cli.questions import ask
+from zrecover.cli.questions import ask, back
 from zrecover.errors import NoSupervisor, Recovering
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ async def _recovered(client: Client, timeout: float) -> dict[str, Any]:
             return status
         await asyncio.sleep(_AGAIN)
     recovery = status["recovery"]
-    expected = len(recovery["expected"]) or recovery["expect_workers"]
-    of = "" if expected is None else f" of {expected}"
     missing = ", ".join(recovery["missing"][:5])
     raise Recovering(
-        f"still recovering after {timeout:g} s: {len(recovery['seen'])}{of} workers are back"
+        f"still recovering after {timeout:g} s: {back(recovery)} are back"
         + (f"; missing {missing}" if missing else "")
     )
