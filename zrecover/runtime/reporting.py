@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 
 from zrecover.core.events import (
+    ClaimJudged,
     ClaimRefused,
     ConnectionsFailed,
     Event,
@@ -20,6 +21,7 @@ from zrecover.core.events import (
     MassLossSuspected,
     PeerRejected,
 )
+from zrecover.model import Verdict
 
 __all__ = ["Observer", "Reporter"]
 
@@ -32,6 +34,7 @@ _QUIET = (PeerRejected, ClaimRefused, ConnectionsFailed)
 _QUIET_MOST = 20
 _LOUD = (JournalFailed, JournalMovedAside, MassLossSuspected)
 """Somebody should look: warnings, also where only those are logged."""
+_UNROUTED = {verdict.name for verdict in Verdict if verdict < Verdict.ROUTES}
 
 
 class Reporter:
@@ -86,4 +89,6 @@ class Reporter:
 
 
 def _level_of(event: Event) -> int:
+    if isinstance(event, ClaimJudged):  # what is not routed is of no use to anybody
+        return logging.WARNING if event.verdict in _UNROUTED else logging.INFO
     return logging.WARNING if isinstance(event, _LOUD) else logging.INFO
