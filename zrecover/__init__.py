@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         PayloadError,
         Recovering,
         RemoteError,
+        ReplicaNotFound,
         WorkerLost,
         ZRecoverError,
     )
@@ -66,6 +67,7 @@ _HOMES = {
         "PayloadError",
         "Recovering",
         "RemoteError",
+        "ReplicaNotFound",
         "WorkerLost",
         "ZRecoverError",
     ),
@@ -104,6 +106,7 @@ __all__ = [
     "RecoveryReport",
     "RemoteError",
     "Replica",
+    "ReplicaNotFound",
     "ReplicaState",
     "Supervisor",
     "Timing",

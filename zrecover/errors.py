@@ -19,6 +19,7 @@ msgspec error leaves the package; each is translated into one of these where it 
     +-- CallError                    one request went wrong
         +-- ModelNotFound            a serving supervisor knows no such model
         +-- NoReplica                the model exists, but no replica of it can be used
+        |   +-- ReplicaNotFound      a serving supervisor knows no such replica of it
         +-- WorkerLost               the worker went away with the request
         +-- DeadlineExceeded
         +-- PayloadError             the payload or reply cannot be put on the wire
@@ -49,6 +50,7 @@ __all__ = [
     "PayloadError",
     "Recovering",
     "RemoteError",
+    "ReplicaNotFound",
     "WorkerLost",
     "ZRecoverError",
 ]
@@ -116,6 +118,10 @@ class ModelNotFound(CallError):
 
 class NoReplica(CallError):
     """The model is known, but none of its replicas could take the request in time."""
+
+
+class ReplicaNotFound(NoReplica):
+    """A serving supervisor, whose view is complete, knows no such replica of the model."""
 
 
 class WorkerLost(CallError):

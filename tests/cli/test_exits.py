@@ -21,6 +21,7 @@ FAILURES = [
     (errors.ModelNotFound("no model 'shout'"), 4, "no model 'shout'"),
     (errors.Recovering("recovering, 1 of 2"), 5, "recovering, 1 of 2"),
     (errors.NoReplica("none is ready"), 1, "none is ready"),
+    (errors.ReplicaNotFound("no replica 'x-rep7'"), 4, "no replica 'x-rep7'"),
     (errors.WorkerLost("it went away", may_have_run=True), 1, "it went away"),
     (errors.DeadlineExceeded("too late"), 1, "too late"),
     (errors.PayloadError("too big"), 1, "too big"),

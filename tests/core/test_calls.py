@@ -33,6 +33,7 @@ from zrecover.errors import (
     PayloadError,
     Recovering,
     RemoteError,
+    ReplicaNotFound,
     WorkerLost,
     ZRecoverError,
 )
@@ -370,9 +371,23 @@ def test_one_replica_only() -> None:
     bench.out = bench.call.tick(10.0)
     text = bench.error(NoReplica)
     assert text.startswith("m-rep1: no replica took the request within 10 s; last try: worker w1")
-    bench = Bench(Source(row(0)), replica="m-rep1")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "says"),
+    [
+        (RouteStatus.COMPLETE, ReplicaNotFound, "there is no replica 'm-rep1'"),
+        (RouteStatus.RECOVERING, Recovering, "m-rep1: no route within 10 s: recovering, 2 of 3"),
+        (RouteStatus.NO_SUPERVISOR, NoSupervisor, "m-rep1: no route within 10 s: "),
+    ],
+)
+def test_V12_a_replica_that_nobody_knows(
+    status: RouteStatus, kind: type[ZRecoverError], says: str
+) -> None:
+    bench = Bench(Source(row(0), status=status), replica="m-rep1")
+    assert bench.out == []  # it may come in time
     bench.out = bench.call.tick(10.0)
-    assert "none of that name" in bench.error(NoReplica)
+    assert bench.error(kind).startswith(says)
 
 
 # --- the deadline and the caller ---

@@ -43,6 +43,7 @@ def test_every_error_is_listed() -> None:
         (errors.PayloadError, ValueError),
         (errors.ModelNotFound, errors.CallError),
         (errors.NoReplica, errors.CallError),
+        (errors.ReplicaNotFound, errors.NoReplica),
     ],
 )
 def test_who_catches_what(kind: type[Exception], base: type[Exception]) -> None:

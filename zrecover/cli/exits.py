@@ -16,6 +16,7 @@ from zrecover.errors import (
     NoSupervisor,
     Recovering,
     RemoteError,
+    ReplicaNotFound,
     ZRecoverError,
 )
 
@@ -83,7 +84,7 @@ def code_of(error: ZRecoverError) -> ExitCode:
             return ExitCode.USAGE
         case NoSupervisor():
             return ExitCode.NOBODY
-        case ModelNotFound() | NothingKnown():
+        case ModelNotFound() | ReplicaNotFound() | NothingKnown():
             return ExitCode.NO_MODEL
         case Recovering():
             return ExitCode.RECOVERING

@@ -18,6 +18,7 @@ from zrecover.errors import (
     PayloadError,
     Recovering,
     RemoteError,
+    ReplicaNotFound,
     ZRecoverError,
 )
 from zrecover.wire.messages import Failure
@@ -62,26 +63,34 @@ def of_deadline(call: CallCore, source: RouteSource) -> ZRecoverError:
         return DeadlineExceeded(f"{model}: no connection to {where} {within}{_last(call)}")
     rows = source.rows(model)
     if not rows:
-        return _nothing_known(model, within, source)
+        missing: ZRecoverError = ModelNotFound(f"there is no model {model!r}")
+        return _nothing_known(missing, model, within, source)
     if call.ran:
         return DeadlineExceeded(f"{model}: no reply {within}{_last(call)}")
+    wanted = model
     if call.replica is not None:
-        rows = tuple(row for row in rows if row.uid == call.replica)
-    wanted = model if call.replica is None else call.replica
+        wanted = call.replica
+        rows = tuple(row for row in rows if row.uid == wanted)
+        if not rows:
+            missing = ReplicaNotFound(f"there is no replica {wanted!r}{_last(call)}")
+            return _nothing_known(missing, wanted, within, source)
     if any(row.state == "READY" and row.shards for row in rows):
         return NoReplica(f"{wanted}: no replica took the request {within}{_last(call)}")
     why = "; ".join(f"{row.uid} is {row.state}{row.why and f' ({row.why})'}" for row in rows[:5])
-    text = f"{wanted}: no replica to ask {within}: {why or 'none of that name'}{_last(call)}"
+    text = f"{wanted}: no replica to ask {within}: {why}{_last(call)}"
     if source.status is not RouteStatus.COMPLETE:
         text = f"{text}; {source.explain()}"
     return NoReplica(text)
 
 
-def _nothing_known(model: str, within: str, source: RouteSource) -> ZRecoverError:
+def _nothing_known(
+    missing: ZRecoverError, wanted: str, within: str, source: RouteSource
+) -> ZRecoverError:
+    """`missing`, where what is not known does not exist; else why it may still come."""
     if source.status is RouteStatus.COMPLETE:
-        return ModelNotFound(f"there is no model {model!r}")
+        return missing
     kind = NoSupervisor if source.status is RouteStatus.NO_SUPERVISOR else Recovering
-    return kind(f"{model}: no route {within}: {source.explain()}")
+    return kind(f"{wanted}: no route {within}: {source.explain()}")
 
 
 def _last(call: CallCore) -> str:
