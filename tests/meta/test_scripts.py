@@ -252,6 +252,25 @@ def test_a_broken_or_moved_environment_is_made_anew(house: House) -> None:
 
 
 @pytest.mark.slow
+def test_a_broken_venv_is_named_and_leaves_nothing(house: House, tmp_path: Path) -> None:
+    stub = tmp_path / "bin" / "python3.14"
+    stub.parent.mkdir()
+    made = 'mkdir -p "$4/bin"; echo "ensurepip failed" >&2; exit 1'
+    stub.write_text(f'#!/bin/sh\n[ "$3" != venv ] || {{ {made}; }}\nexec "{sys.executable}" "$@"\n')
+    stub.chmod(0o755)
+    done = subprocess.run(
+        [house.root / "scripts" / "setup"],
+        env={"PATH": f"{stub.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ensurepip failed" in done.stderr and "python3-venv" in done.stderr
+    assert {path.name for path in house.root.glob(".venv*")} == set()
+
+
+@pytest.mark.slow
 def test_a_failed_set_up_is_not_taken_for_done(house: House) -> None:
     (house.root / "break").touch()
     code, out, err = house.setup()
