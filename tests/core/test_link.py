@@ -341,6 +341,7 @@ def test_L09_give_up_after_ends_the_search(patience: float) -> None:
     assert bench.link.state is LinkState.CLOSED
     assert bench.link.next_deadline is None
     assert bench.link.why.startswith("gave up after")
+    assert bench.link.seen == bench.link.why  # once, not twice
 
 
 def test_L10_an_error_names_the_endpoint_and_what_was_seen_there() -> None:

@@ -164,7 +164,10 @@ class LinkCore:
     @property
     def seen(self) -> str:
         """What was last seen of discovery and of the last link, for error messages."""
-        return "; ".join(text for text in (self.why, self._finder.seen) if text)
+        found = self._finder.seen
+        if found in self.why:  # who gave up has said it
+            return self.why
+        return f"{self.why}; {found}" if self.why else found
 
     # --- inputs ---
 
