@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -25,6 +26,10 @@ async def returns_later() -> Any:
     return echo
 
 
+def interrupts() -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_factory_takes_its_replica_or_nothing() -> None:
     assert make_handler(lambda: echo, Replica("m")) is echo
     assert make_handler(lambda replica: [replica.uid], Replica("m")) == ["m-rep0"]
@@ -36,6 +41,8 @@ def test_a_factory_takes_its_replica_or_nothing() -> None:
         (forgets_to_return, "the factory returned None"),
         (returns_later, "the factory is async"),
         (lambda: 42, "a handler must be callable, not 42"),
+        (lambda: sys.exit(7), "the factory raised SystemExit: 7"),
+        (interrupts, "the factory raised KeyboardInterrupt$"),
     ],
 )
 def test_what_is_no_handler_is_not_served(factory: Any, says: str) -> None:

@@ -156,13 +156,24 @@ def test_a_load_that_fails_is_told() -> None:
                     await worker.load(Replica("m", n_worker=2, shard=1), bad)
                 with pytest.raises(KeyError):
                     await worker.load(Replica("n"), lambda: {"a": 1}["b"])
+                never = threading.Event()
+
+                def waits() -> None:
+                    never.wait()
+
+                loading = asyncio.ensure_future(worker.load(Replica("o"), waits))
+                await asyncio.sleep(0)  # it has begun
+                loading.cancel()
+                await asyncio.wait({loading})
+                never.set()
 
                 async def events() -> list[str]:
                     kept = supervisor.services.event_collector
                     return [row.text for rows in kept.values() for row in rows]
 
-                texts = await soon(events, lambda found: len(found) == 2)
+                texts = await soon(events, lambda found: len(found) == 3)
                 assert texts[0] == "m-rep0:1 could not be loaded: RuntimeError: no GPU here"
+                assert texts[2] == "o-rep0 could not be loaded: given up"
                 rows = {row.request: row for row in supervisor.services.progress_tracker}
                 row = rows["load:m-rep0:1"]
                 assert (row.fraction, row.done) == (0.5, True)

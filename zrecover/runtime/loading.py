@@ -30,9 +30,16 @@ def with_progress(factory: Callable[..., Any], progress: Callable[..., None]) ->
 def make_handler(factory: Callable[..., Any], replica: Replica) -> Any:
     """Load: `factory(replica)`, or `factory()` where it takes no argument.
 
-    Raises ConfigError where it returns nothing, or what still had to be awaited.
+    Raises ConfigError where it returns nothing, or what still had to be awaited, or raises what
+    is no Exception.
     """
-    handler = factory(replica) if _takes_replica(factory) else factory()
+    try:
+        handler = factory(replica) if _takes_replica(factory) else factory()
+    except Exception:
+        raise
+    except BaseException as error:  # such as sys.exit: the end of the load, not of the process
+        why = f": {error}" if str(error) else ""
+        raise ConfigError(f"the factory raised {type(error).__name__}{why}") from error
     if inspect.iscoroutine(handler):
         handler.close()
         raise ConfigError("the factory is async; it has to return the handler itself")

@@ -6,6 +6,7 @@ They go to whoever leads when they are sent, never to a supervisor whose link is
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
@@ -199,9 +200,12 @@ class Telling:
             yield progress
         except BaseException as error:
             with contextlib.suppress(ConfigError, LifecycleError):
-                why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                text = f"{name} could not be loaded: {why}"
-                self.events.add(replica.model, text, level="error")
+                why, level = type(error).__name__, "error"
+                if isinstance(error, asyncio.CancelledError):  # nothing is wrong with the model
+                    why, level = "given up", "warning"
+                elif str(error):
+                    why = f"{why}: {error}"
+                self.events.add(replica.model, f"{name} could not be loaded: {why}", level=level)
                 self.progress.done(request, f"failed: {why}", fraction=last)
             raise
         seconds = round(time.monotonic() - began, 3)
