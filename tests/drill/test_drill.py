@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.drill.test_report import FIELDS
+from zrecover import ConfigError, cli
 from zrecover.testing.drill import SCENARIOS, main
 from zrecover.testing.drill.langid import MODEL, SENTENCES
 
@@ -125,22 +126,21 @@ def test_a_drill_that_is_stopped_leaves_no_process(number: int, code: int) -> No
         assert none_left(word)
 
 
-def test_an_unknown_scenario_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(("no-such",)) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "no-such" in said.err
-    assert all(name in said.err for name in SCENARIOS)
+def test_an_unknown_scenario_is_a_usage_error() -> None:
+    with pytest.raises(ConfigError, match="no-such") as raised:
+        main(("no-such",))
+    assert all(name in str(raised.value) for name in SCENARIOS)
 
 
 def test_without_the_model_it_says_what_to_install(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zrecover.testing.drill.langid.find_spec", lambda name: None)
-    assert main() == 2
+    assert cli.main(["drill", "--json"]) == 2
     said = capsys.readouterr()
-    assert said.out == ""
+    assert said.err.startswith("Error: the drill needs a real model")
     assert "pip install 'zrecover[cli,examples]'" in said.err
+    assert json.loads(said.out)["error"]["type"] == "ConfigError"
 
 
 def test_the_sentences_are_whole_and_of_many_languages() -> None:

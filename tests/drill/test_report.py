@@ -44,6 +44,18 @@ def passed() -> Report:
     )
 
 
+def test_a_table_fits_the_terminal() -> None:
+    wide = table([passed()]).splitlines()
+    assert all(heading in wide[0] for heading in HEADINGS)
+    narrow = table([passed()], 80).splitlines()
+    assert max(len(line) for line in narrow[:3]) <= 80
+    for heading in ("scenario", "result", "noticed", "recovered", "failed", "longest gap"):
+        assert heading in narrow[0]
+    assert narrow[2].split()[:2] == ["restart-new-address", "passed"]
+    assert narrow[3].startswith("no room here for status, confidence")
+    assert table([passed()], len(wide[1])).splitlines() == wide
+
+
 def test_the_json_has_exactly_the_promised_fields() -> None:
     for report in (Report("fast-restart"), passed()):
         line = json.loads(json.dumps(report.to_json()))

@@ -24,31 +24,31 @@ SCENARIOS: dict[str, str] = {
 """What can be drilled, in the order in which it is."""
 
 _WITHOUT_MODEL = (
-    "zrecover drill needs a real model, which is not installed (py3langid):\n"
-    "    pip install 'zrecover[cli,examples]'\n"
+    "the drill needs a real model, which is not installed (py3langid): "
+    "pip install 'zrecover[cli,examples]'"
 )
-_USAGE, _INTERRUPTED, _TERMINATED = 2, 130, 143
+_INTERRUPTED, _TERMINATED = 130, 143
 
 
 def main(scenarios: tuple[str, ...] = (), *, json: bool = False) -> int:
-    """Drill `scenarios`, or all; the exit code: 0 all passed, 1 not all, 2 it cannot be run.
+    """Drill `scenarios`, or all; the exit code: 0 all passed, 1 not all.
 
     Results go to standard output, with `json` as JSON Lines; progress to standard error. To be
-    called in the main thread, without a running event loop.
+    called in the main thread, without a running event loop. Raises ConfigError for a scenario
+    that there is not, or without the model, and ZRecoverError where it could not be run.
     """
+    from zrecover.errors import ConfigError, ZRecoverError
+
     unknown = [name for name in scenarios if name not in SCENARIOS]
     if unknown:
         known = ", ".join(SCENARIOS)
-        sys.stderr.write(f"no scenario is called {', '.join(unknown)}; there are: {known}\n")
-        return _USAGE
+        raise ConfigError(f"no scenario is called {', '.join(unknown)}; there are: {known}")
     from zrecover.testing.drill.langid import installed
 
     if not installed():
-        sys.stderr.write(_WITHOUT_MODEL)
-        return _USAGE
+        raise ConfigError(_WITHOUT_MODEL)
     import asyncio
 
-    from zrecover.errors import ZRecoverError
     from zrecover.testing.drill.display import Display
     from zrecover.testing.drill.runner import run
 
@@ -64,6 +64,5 @@ def main(scenarios: tuple[str, ...] = (), *, json: bool = False) -> int:
         sys.stderr.write("terminated; nothing was left behind\n")
         return _TERMINATED
     except (ZRecoverError, TimeoutError, OSError) as error:
-        sys.stderr.write(f"the drill could not be run: {error}\n")
-        return 1
+        raise ZRecoverError(f"the drill could not be run: {error}") from error
     return 0 if all(report.passed for report in reports) else 1

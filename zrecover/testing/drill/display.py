@@ -6,6 +6,7 @@ rich is used where it is installed; without it, or without a terminal, there are
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -78,7 +79,8 @@ class Display:
     def summary(self, all: Sequence[Report]) -> None:
         """The table of all scenarios; JSON has said everything already."""
         if not self._json:
-            _out(reports.table(all))
+            wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            _out(reports.table(all, wide))
 
     def _above(self, text: str) -> None:
         """Print while the live part goes on below."""

@@ -69,6 +69,8 @@ HEADINGS = (
 
 
 _WORDS = ("scenario", "result", "confidence")
+_FIRST_TO_GO = ("status", "confidence", "reloaded", "p99", "sent", "longest gap")
+"""What a narrow terminal has no room for, first what one would miss least."""
 
 
 def rows(reports: Sequence[Report]) -> list[tuple[str, ...]]:
@@ -91,18 +93,32 @@ def rows(reports: Sequence[Report]) -> list[tuple[str, ...]]:
     ]
 
 
-def table(reports: Sequence[Report]) -> str:
-    """The rows as plain text, and under them why something failed or was skipped."""
+def table(reports: Sequence[Report], width: int | None = None) -> str:
+    """The rows as plain text, and under them why something failed or was skipped.
+
+    No line of it is longer than `width`, where that is given: columns are left out, and named.
+    """
     lines = [HEADINGS, *rows(reports)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    widths = {
+        heading: max(len(line[column]) for line in lines) for column, heading in enumerate(HEADINGS)
+    }
+    left_out = []
+    for heading in _FIRST_TO_GO:
+        if width is None or sum(widths.values()) + 2 * (len(widths) - 1) <= width:
+            break
+        del widths[heading]
+        left_out.append(heading)
     text = [
         "  ".join(
-            cell.ljust(width) if heading in _WORDS else cell.rjust(width)
-            for heading, cell, width in zip(HEADINGS, line, widths, strict=True)
+            cell.ljust(widths[heading]) if heading in _WORDS else cell.rjust(widths[heading])
+            for heading, cell in zip(HEADINGS, line, strict=True)
+            if heading in widths
         ).rstrip()
         for line in lines
     ]
     text.insert(1, "-" * max(map(len, text)))
+    if left_out:
+        text.append(f"no room here for {', '.join(left_out)}; --json has everything")
     return "\n".join([*text, *remarks(reports)])
 
 
