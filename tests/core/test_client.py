@@ -12,7 +12,7 @@ from zrecover.config import Timing
 from zrecover.core import inputs as on
 from zrecover.core.client import ClientCore
 from zrecover.core.effects import Ask, Disconnect, Effect, Send
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.ids import RouteVersion
 from zrecover.wire import messages as m

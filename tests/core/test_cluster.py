@@ -19,7 +19,7 @@ from zrecover.core.events import (
     WorkerLost,
     WorkerRegistered,
 )
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.core.supervisor import SupervisorCore
 from zrecover.core.view import SupervisorState

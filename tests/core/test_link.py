@@ -11,7 +11,8 @@ from zrecover.config import Timing
 from zrecover.core import inputs as on
 from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Forget
 from zrecover.core.events import LinkLost, LinkMoved, LinkOpened, SearchStalled
-from zrecover.core.link import LINK_TABLE, LinkCore, LinkInput, LinkState, pace
+from zrecover.core.link import LinkCore, pace
+from zrecover.core.link_states import LINK_TABLE, LinkInput, LinkState
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
 

@@ -19,7 +19,7 @@ from zrecover.config import Timing
 from zrecover.core import inputs as on
 from zrecover.core.client import ClientCore
 from zrecover.core.effects import Ask, Connect, Effect, Send
-from zrecover.core.link import LINK_TABLE, LinkInput, LinkState
+from zrecover.core.link_states import LINK_TABLE, LinkInput, LinkState
 from zrecover.core.memory import Memory, Placement, Tombstone
 from zrecover.core.routes import RouteBook
 from zrecover.core.supervisor_states import SUPERVISOR_TABLE, SupervisorInput

@@ -13,7 +13,7 @@ from zrecover.config import Limits, Timing
 from zrecover.core import inputs as on
 from zrecover.core.effects import Ask, Connect, Disconnect, Effect, Emit, Obey, Offer, Send
 from zrecover.core.events import ClaimJudged, LinkLost, WorkerFenced
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.core.worker import WorkerCore, WorkerIdentity
 from zrecover.errors import InvalidReplica
 from zrecover.ids import NO_LAUNCH, RosterVersion, Session

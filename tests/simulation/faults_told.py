@@ -12,7 +12,8 @@ from tests.simulation.faults_intent import FAULTS
 from zrecover.core.client import ClientCore
 from zrecover.core.inputs import LinkUp
 from zrecover.core.lease import Lease
-from zrecover.core.link import LinkCore, LinkState
+from zrecover.core.link import LinkCore
+from zrecover.core.link_states import LinkState
 from zrecover.core.liveness import Liveness
 from zrecover.core.publisher import Headline
 from zrecover.core.recovery import Recovery

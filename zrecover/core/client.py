@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from zrecover.core.effects import Effect, Send
 from zrecover.core.inputs import Freshen, Received, Stop, Tick
-from zrecover.core.link import LinkCore, LinkState, pace
+from zrecover.core.link import LinkCore, pace
+from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RouteBook, RoutesState
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED

@@ -8,7 +8,6 @@ boot; nothing else moves a healthy link.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from zrecover.core.effects import Connect, Disconnect, Effect, Emit
 from zrecover.core.events import LinkLost, LinkMoved, LinkOpened, SearchStalled
 from zrecover.core.finder import Finder
 from zrecover.core.inputs import Answered, AnswerFailed, LinkDown, LinkUp, Start, Tick
-from zrecover.core.table import Table
+from zrecover.core.link_states import LINK_TABLE, LinkInput, LinkState
 from zrecover.wire.messages import Busy, Rejected
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from zrecover.config import Timing
     from zrecover.wire.messages import Address_
 
-__all__ = ["LINK_TABLE", "LinkCore", "LinkInput", "LinkState", "pace"]
+__all__ = ["LinkCore", "pace"]
 
 
 _SHORTEST, _LONGEST = 0.01, 600.0
@@ -37,76 +36,7 @@ def pace(seconds: float) -> float:
     return min(max(seconds, _SHORTEST), _LONGEST)
 
 
-class LinkState(StrEnum):
-    """Where the link is in its life."""
-
-    IDLE = "IDLE"
-    """Not started."""
-    SEARCHING = "SEARCHING"
-    """Discovery is being asked."""
-    WAITING = "WAITING"
-    """The address is known; our turn has not come."""
-    CONNECTING = "CONNECTING"
-    """A socket is being connected."""
-    OPENING = "OPENING"
-    """Connected; the supervisor has not accepted us yet."""
-    OPEN = "OPEN"
-    """Accepted."""
-    PAUSED = "PAUSED"
-    """A try failed; the next search comes after a back-off."""
-    CLOSED = "CLOSED"
-    """Ended, on purpose or fenced. Final."""
-
-
-class LinkInput(StrEnum):
-    """What moves the link."""
-
-    START = "START"
-    FOUND = "FOUND"
-    TURN = "TURN"
-    UP = "UP"
-    DOWN = "DOWN"
-    OPENED = "OPENED"
-    REOPEN = "REOPEN"
-    SILENT = "SILENT"
-    MOVED = "MOVED"
-    PUT_OFF = "PUT_OFF"
-    RESUME = "RESUME"
-    END = "END"
-
-
-_S, _I = LinkState, LinkInput
-LINK_TABLE: Table[LinkState, LinkInput] = Table(
-    "link",
-    _S.IDLE,
-    {
-        (_S.IDLE, _I.START): _S.SEARCHING,
-        (_S.SEARCHING, _I.FOUND): _S.WAITING,
-        (_S.WAITING, _I.TURN): _S.CONNECTING,
-        (_S.CONNECTING, _I.UP): _S.OPENING,
-        (_S.CONNECTING, _I.DOWN): _S.PAUSED,
-        (_S.CONNECTING, _I.SILENT): _S.PAUSED,
-        (_S.OPENING, _I.OPENED): _S.OPEN,
-        (_S.OPENING, _I.DOWN): _S.PAUSED,
-        (_S.OPENING, _I.SILENT): _S.PAUSED,
-        (_S.OPENING, _I.PUT_OFF): _S.PAUSED,
-        (_S.OPEN, _I.DOWN): _S.SEARCHING,
-        (_S.OPEN, _I.SILENT): _S.SEARCHING,
-        (_S.OPEN, _I.REOPEN): _S.OPENING,
-        (_S.OPEN, _I.MOVED): _S.WAITING,
-        (_S.OPEN, _I.PUT_OFF): _S.PAUSED,
-        (_S.PAUSED, _I.RESUME): _S.SEARCHING,
-        (_S.IDLE, _I.END): _S.CLOSED,
-        (_S.SEARCHING, _I.END): _S.CLOSED,
-        (_S.WAITING, _I.END): _S.CLOSED,
-        (_S.CONNECTING, _I.END): _S.CLOSED,
-        (_S.OPENING, _I.END): _S.CLOSED,
-        (_S.OPEN, _I.END): _S.CLOSED,
-        (_S.PAUSED, _I.END): _S.CLOSED,
-    },
-)
-
-_CONNECTED = frozenset({_S.CONNECTING, _S.OPENING, _S.OPEN})
+_CONNECTED = frozenset({LinkState.CONNECTING, LinkState.OPENING, LinkState.OPEN})
 _STALL_FIRST, _STALL_MOST = 1.0, 60.0
 _OWN_STALL = 0.6
 """Between two inputs an open link lets less than this part of the time-out pass: it has a

@@ -28,7 +28,8 @@ from zrecover.core.inputs import (
     Withdrawn,
 )
 from zrecover.core.inventory import Inventory, parts_of
-from zrecover.core.link import LinkCore, LinkState, pace
+from zrecover.core.link import LinkCore, pace
+from zrecover.core.link_states import LinkState
 from zrecover.core.offering import Offering
 from zrecover.core.reports import Reports
 from zrecover.core.tally import WorkerTally

@@ -17,7 +17,7 @@ from zrecover.core.calls import RouteSource, RouteStatus
 from zrecover.core.client import ClientCore
 from zrecover.core.effects import Effect
 from zrecover.core.inputs import Freshen
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.errors import ConfigError, LifecycleError, NoSupervisor, Recovering
 from zrecover.ids import Cursor

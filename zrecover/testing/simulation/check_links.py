@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from zrecover.core.effects import Send
 from zrecover.core.inputs import LinkDown, LinkUp, Received
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RoutesState
 from zrecover.testing.simulation.check_orders import OrdersCheck
 from zrecover.testing.simulation.check_times import LinkTimes

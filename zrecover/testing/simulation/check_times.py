@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zrecover.core.inputs import Received
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.model import WorkerState
 from zrecover.testing.simulation.violations import Violation
 

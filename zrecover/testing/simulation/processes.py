@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from zrecover.core.link import LinkState
+from zrecover.core.link_states import LinkState
 from zrecover.core.view import SupervisorState
 from zrecover.testing.simulation.wanted import Wanted
 from zrecover.wire import codec
