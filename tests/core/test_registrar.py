@@ -523,6 +523,32 @@ def test_a_new_epoch_ends_all_sessions_and_all_that_is_under_way() -> None:
     desk.sound()
 
 
+def test_a_registration_does_not_span_two_reigns() -> None:
+    whole = register("w", claim("m-rep0"), claim("m-rep1"))
+    first, second = (
+        msgspec.structs.replace(whole, part=part, last=bool(part), claims=(whole.claims[part],))
+        for part in (0, 1)
+    )
+    desk = Desk().hear("p", first).lead(2000).hear("p", second)
+    assert desk.view.workers == {} and desk.out == []
+    assert desk.hear("p", first, second).session("w").epoch == 2000
+
+
+def test_a_session_is_not_given_twice_even_where_an_epoch_comes_back() -> None:
+    desk = Desk().hear("p", register("w"))
+    before = desk.session("w")
+    desk.discovery(m.Standby("prod", "me", "other", 1000)).lead(1000)
+    assert desk.hear("q", register("v")).session("v") > before
+
+
+def test_L18_a_part_over_another_connection_is_no_sign_of_life_of_this_one() -> None:
+    desk = Desk(expect=1).hear("p", register("w", claim()))
+    desk.pass_(1.5)
+    desk.hear("q", register("w", claim(), incarnation=6, pid=8, last=False))
+    desk.pass_(1.0)
+    assert desk.view.workers["w"].state is WorkerState.SUSPECT
+
+
 def test_P03_strangers_that_come_and_go_leave_nothing_behind() -> None:
     desk = Desk()
     for number in range(300):
