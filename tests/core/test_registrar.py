@@ -403,6 +403,9 @@ def test_V08_a_change_adds_changes_and_removes() -> None:
     desk.hear("p", change(desk, "w", claim("m-rep2")))
     assert desk.view.models["m"].ready == 2
     desk.sound()
+    desk.hear("p", change(desk, "w", removed=(m.Key("m-rep1", 0),)))
+    desk.hear("p", change(desk, "w", claim("m-rep1")))
+    assert desk.view.recovery.restored == (), "it is another one"
 
 
 def test_S14_a_change_that_is_known_is_acknowledged_again() -> None:
@@ -458,6 +461,18 @@ def test_P06_a_change_of_a_session_that_ended_while_it_was_decided_changes_nothi
     desk.sound()
     assert desk.give(on.Decided(ask.ticket, (FULL,))).out == []
     assert desk.view.models == {}
+    desk.sound()
+
+
+def test_L04_a_worker_that_is_lost_while_its_return_is_decided_is_back() -> None:
+    desk = Desk().hear("p", register("w", claim()))
+    desk.pass_(15.0)
+    desk.decides = False
+    desk.hear("q", register("w", claim(), attempt=2))
+    desk.pass_(2.0)
+    assert desk.view.workers == {}, "the old connection was silent for too long"
+    desk.decide()
+    assert [r.uid for r in desk.view.models["m"].replicas] == ["m-rep0"]
     desk.sound()
 
 

@@ -353,6 +353,23 @@ def most_workers_fall_silent() -> Simulation:
     return sim
 
 
+@scenario
+def the_brake_lets_go_of_those_who_do_not_return() -> Simulation:
+    sim = cluster(6)
+    for number in (1, 2, 3, 4):
+        sim.kill(f"w{number}")
+    sim.run(10.0)
+    assert sim.view.mass_loss and len(sim.view.workers) == 6
+    sim.say("half of them come back; so few are missing now that they may go")
+    sim.start_worker("w1", "qwen3-rep0")
+    sim.start_worker("w2", "qwen3-rep1")
+    sim.settle(within=12)
+    assert not sim.view.mass_loss and len(sim.view.workers) == 4
+    assert sim.counts.get("WorkerLost") == 2
+    sim.show()
+    return sim
+
+
 # --- shards ---
 
 
