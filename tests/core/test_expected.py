@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.desk import Desk, register
 from tests.core.driving import World, claim
 from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
@@ -11,6 +12,7 @@ from zrecover.core.events import WorkerForgotten
 from zrecover.core.memory import Memory
 from zrecover.core.view import Confidence, SupervisorState
 from zrecover.ids import RosterVersion
+from zrecover.wire import messages as m
 
 
 def test_V18_the_roster_of_one_survivor_is_enough_to_know_who_is_missing() -> None:
@@ -42,6 +44,15 @@ def test_V18_a_crash_during_recovery_forgets_nobody() -> None:
     report = third.recovery.report(third.registry, cluster.world.now)
     assert report.missing == ("w4",), "the partial roster of b overwrote nothing"
     assert third.state is SupervisorState.RECOVERING
+
+
+def test_V18_a_new_epoch_of_the_same_supervisor_needs_new_evidence() -> None:
+    said = m.Testimony("prod", 0, RosterVersion(900, 3), ("w", "v"), ())
+    desk = Desk()
+    for epoch in (1000, 2000):
+        desk.lead(epoch).hear("p", said, register("w")).pass_(1.0)
+        assert desk.view.recovery.missing == ("v",)
+        assert desk.core.state is SupervisorState.RECOVERING
 
 
 def test_V13_a_worker_that_died_during_the_outage_ends_the_recovery_at_its_window() -> None:
