@@ -301,6 +301,15 @@ def test_R8_an_order_is_given_anew_under_the_new_session() -> None:
     assert len(cluster.workers[0].inventory) == 0
 
 
+def test_R8_an_order_does_not_wait_for_its_repetition_after_a_new_registration() -> None:
+    desk = Desk(expect=1).hear("p", register("w", claim()))
+    desk.hear("s", m.Remove("prod", 4, "m-rep0", False))
+    (first,) = desk.to("p", m.Order)
+    desk.hear("p", register("w", claim(), attempt=2))
+    (again,) = desk.to("p", m.Order)
+    assert first.session < again.session == desk.session("w")
+
+
 def test_an_order_of_another_session_or_epoch_is_not_obeyed() -> None:
     cluster = Cluster(1)
     worker = cluster.workers[0]
