@@ -67,6 +67,14 @@ def test_changes_are_pushed_together_and_only_to_those_who_lack_them() -> None:
     assert desk.tick(0.02).to("c", m.Message) == []
 
 
+def test_V12_the_end_of_a_recovery_is_pushed_though_no_route_has_changed() -> None:
+    desk = Desk(expect=2).routes("c").hear("p", register("w")).tick(0.02)
+    (change,) = desk.to("c", m.RouteChange)
+    assert (change.complete, change.seen, change.rows) == (False, 1, ())
+    (change,) = desk.hear("q", register("v")).tick(0.02).to("c", m.RouteChange)
+    assert (change.complete, change.seen, change.rows) == (True, 2, ())
+
+
 def test_a_client_that_asks_nothing_any_more_or_cannot_be_reached_is_forgotten() -> None:
     desk = Desk(expect=9).routes("c").routes("d").give(on.PeerGone("d"))
     assert set(desk.core.publisher.audience.clients) == {"c"}
