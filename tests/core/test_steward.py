@@ -488,6 +488,7 @@ def test_a_placement_is_journaled_and_ends_with_its_delete() -> None:
         ("x", 0, 1),
         ("x", "2", 1),
         ("x", 2.5, 1),
+        ("x", True, 1),
         ("x", 1, 0),
         ("x", 1, 2.0),
         ("x" * 196, 1, 1),  # its uids would be longer than any name may be

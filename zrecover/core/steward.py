@@ -206,7 +206,7 @@ class Steward:
         """Ask for replicas of a model. Raises InvalidReplica for what cannot be placed."""
         bounds = (("replicas", replicas, _MOST), ("n_worker", n_worker, MAX_SHARDS))
         for what, value, most in bounds:
-            if not isinstance(value, int) or not 1 <= value <= most:
+            if type(value) is not int or not 1 <= value <= most:
                 raise InvalidReplica(
                     f"{what} must be a whole number from 1 to {most}, not {value!r}"
                 )

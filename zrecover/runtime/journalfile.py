@@ -27,6 +27,8 @@ _ASIDE: Final = 5
 """Damaged files that are kept."""
 _JOURNAL_BYTES: Final = 1024 * 1024
 """Larger than this, SQLite's rollback journal is cut back after a commit."""
+_HEADER: Final = 100
+"""Bytes with which each SQLite file begins."""
 _SCHEMA: Final = 1
 _APPLICATION: Final = 0x7A726563
 
@@ -188,8 +190,9 @@ class JournalFile:
         try:
             if not self.path.is_file():
                 raise Unusable(f"{self.path} is not a file: give another state directory")
-            if self.path.stat().st_size == 0:
-                raise Damaged("it is empty")
+            size = self.path.stat().st_size
+            if size < _HEADER:  # SQLite takes a file of one byte for an empty one
+                raise Damaged("it is cut off" if size else "it is empty")
         except OSError as error:
             raise Unusable(f"{self.path} cannot be read ({error.strerror}): allow it") from error
         uri = f"{self.path.as_uri()}?mode=ro&immutable=1"
