@@ -1,8 +1,6 @@
 """Puts questions to plugins: each bounded, each answer checked, nobody's fault another's.
 
-All methods block, for a bounded time; the driver calls them in threads of its own. A plugin
-that hung is left alone for a while, so that one bad plugin costs its deadline once and not once
-a claim; and while several of its calls still hang, it is not asked at all. What is asked of
+All methods block, for a bounded time; the driver calls them in threads of its own. What is asked of
 different plugins is asked side by side. A claim that nobody has answered for in time is
 `Unanswered`; whoever asked does so again.
 """
@@ -11,24 +9,18 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from zrecover.hooks.answers import Offered, checked, checked_state, legible, packed, raised
 from zrecover.hooks.deadlines import NOT_BEGUN, Batch, Hung, NotBegun, Renew
+from zrecover.hooks.patience import Patience
 from zrecover.hooks.records import Claim, Decision, Group, Rebuilt, Replica, Verdict
 from zrecover.hooks.registry import Plugins
 from zrecover.model import Unanswered
 
 __all__ = ["Asker", "DirectAsker", "Offered"]
-
-_ALONE: Final = 5.0
-"""For how many deadlines a plugin that hung is not asked again."""
-_MOST_HANGING: Final = 4
-"""Calls of one plugin that may hang at a time: each keeps a thread."""
 
 
 class Asker:
@@ -39,16 +31,15 @@ class Asker:
 
     def __init__(self, plugins: Plugins, deadline: float) -> None:
         self.plugins, self.deadline = plugins, deadline
-        self._alone_until: dict[str, float] = {}
-        self._hanging: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self.patience = Patience(deadline)
 
     # --- the three questions ---
 
     def offers(self, replicas: Sequence[Replica]) -> list[Offered]:
         """What of each replica may be offered, with what was captured."""
+        hooks = ("zrecover_replay", "zrecover_capture")
         runs = [
-            _Run(self, ("zrecover_replay", "zrecover_capture"), replica.kind or "", _offer(replica))
+            _Run(self, hooks, replica.kind or "", replica.key, _offer(replica))
             for replica in replicas
         ]
         return [
@@ -58,11 +49,14 @@ class Asker:
     def restores(self, claims: Sequence[Claim]) -> list[Decision]:
         """The verdict on each claim."""
         hooks = ("zrecover_restore",)
-        return self._answers([_Run(self, hooks, claim.kind, _restore(claim)) for claim in claims])
+        return self._answers(
+            [_Run(self, hooks, claim.kind, claim.replica.key, _restore(claim)) for claim in claims]
+        )
 
     def rebuild(self, group: Group) -> tuple[Decision | None, Mapping[str, Any] | None]:
         """A lesser verdict on the group or None, and the state that is served again or None."""
-        (answer,) = self._answers([_Run(self, ("zrecover_rebuild",), group.kind, _rebuild(group))])
+        run = _Run(self, ("zrecover_rebuild",), group.kind, group.uid, _rebuild(group))
+        (answer,) = self._answers([run])
         return (None, answer.state) if isinstance(answer, Rebuilt) else (answer, None)
 
     def _answers(self, runs: list[_Run]) -> list[Any]:
@@ -84,28 +78,6 @@ class Asker:
         for run, result in zip(runs, results, strict=True):
             run.take(result, first=run is runs[0])
 
-    # --- who hung ---
-
-    def why_alone(self, plugin: str) -> str:
-        """Why the plugin is not asked now; empty if it is."""
-        with self._lock:
-            if self._hanging[plugin] >= _MOST_HANGING:
-                return f"is not asked: {self._hanging[plugin]} calls of this plugin still hang"
-            if time.monotonic() < self._alone_until.get(plugin, 0.0):
-                return "did not answer in time lately; it is asked again later"
-            return ""
-
-    def hangs(self, plugin: str) -> None:
-        """A call of the plugin was given up."""
-        with self._lock:
-            self._hanging[plugin] += 1
-            self._alone_until[plugin] = time.monotonic() + _ALONE * self.deadline
-
-    def came_back(self, plugin: str) -> None:
-        """A call that was given up has returned after all."""
-        with self._lock:
-            self._hanging[plugin] -= 1
-
 
 class DirectAsker(Asker):
     """Asks in the caller's own thread, and waits: for virtual time, which has no deadlines."""
@@ -123,7 +95,12 @@ class _Run:
     """One question about one replica, as a step of a batch; remembers whom it asks."""
 
     def __init__(
-        self, asker: Asker, hooks: tuple[str, ...], kind: str, ask: Callable[[_Run], Any]
+        self,
+        asker: Asker,
+        hooks: tuple[str, ...],
+        kind: str,
+        about: Hashable,
+        ask: Callable[[_Run], Any],
     ) -> None:
         deciders = asker.plugins.deciders
         self.whom = tuple(name for hook in hooks for name in deciders(hook, kind))
@@ -133,6 +110,7 @@ class _Run:
         self._hook = hooks[0]
         self._given_up = Unanswered(Verdict.REFUSE, "not asked")
         self._asker, self._kind, self._ask = asker, kind, ask
+        self._patience, self._question = asker.patience, (hooks[0], about)
         self._renew: Renew = lambda: True
 
     def __call__(self, renew: Renew) -> Any:
@@ -155,10 +133,14 @@ class _Run:
                 self._hook = hook
                 raise _TooLate
             self._hook, self.plugin = hook, asked.plugin
-            why = self._asker.why_alone(asked.plugin)
+            why = self._patience.why_not(asked.plugin, self._question)
             if why:
                 raise _NotAsked(f"{hook} {why}")
-            answer = asked.call()
+            try:
+                answer = asked.call()
+            finally:
+                if not self._given_up.hung:
+                    self._patience.answers(self.plugin)
             if answer is not None:
                 return answer
         return None
@@ -167,11 +149,11 @@ class _Run:
         """It hangs: say so of the plugin, and of what it was asked."""
         reason = f"{self._hook} did not answer within {self._asker.deadline:g} s"
         self._given_up = Unanswered(Verdict.REFUSE, reason, self.plugin, hung=True)
-        self._asker.hangs(self.plugin)
+        self._patience.hangs(self.plugin, self._question)
 
     def came_back(self) -> None:
         """It hangs no more."""
-        self._asker.came_back(self._given_up.plugin)
+        self._patience.came_back(self._given_up.plugin, self._question)
 
     def take(self, result: Any, *, first: bool) -> None:
         """What became of it in its batch."""
@@ -186,6 +168,8 @@ class _Run:
             plugin = next(iter(self.whom), "")
             reason = f"{self._hook} is asked next: it takes long for the replicas before this one"
             self.result = Unanswered(Verdict.HOLD, reason, plugin, soon=True)
+            if why := self._patience.why_not(plugin, self._question):
+                self.result = Unanswered(Verdict.REFUSE, f"{self._hook} {why}", plugin)
 
 
 class _NotAsked(Exception):
