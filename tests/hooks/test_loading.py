@@ -81,7 +81,11 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
         ("raise RuntimeError('no gpu')", "RuntimeError: no gpu"),
         ("import sys; sys.exit('bye')", "SystemExit: bye"),
         ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at_all'"),
-        ("x = 1", "TypeError: it implements no hook; mark its functions with @hookimpl"),
+        (
+            "x = 1",
+            "TypeError: it implements no hook; mark functions of the module itself, not of a class "
+            "in it, with @hookimpl",
+        ),
         ("\x00", "source code string cannot contain null bytes"),
     ],
 )
@@ -156,6 +160,25 @@ class Explodes(Good):
         raise RuntimeError("not even that")
 
 
+class NotMarked(Good):
+    def zrecover_rebuild(self, group: Group) -> None:
+        """Somebody has forgotten to mark it."""
+
+
+class KeywordOnly:
+    @hookimpl
+    def zrecover_restore(self, *, claim: Claim) -> None:
+        """pluggy gives arguments by place."""
+
+
+class OtherName:
+    kinds = ("good",)
+
+    @hookimpl(specname="zrecover_restore")
+    def decide(self, claim: Claim) -> Verdict:
+        return Verdict.FULL
+
+
 class CannotBeMade(Good):
     def __init__(self) -> None:
         raise OSError("no device")
@@ -176,6 +199,8 @@ class CannotBeMade(Good):
         (ShortMatrix, "not enough values to unpack"),
         (Explodes, "RuntimeError: not even that"),
         (CannotBeMade, "OSError: no device"),
+        (NotMarked, "zrecover_rebuild is not marked with @hookimpl"),
+        (KeywordOnly, "zrecover_restore cannot be called: missing a required"),
     ],
 )
 def test_H02_a_plugin_that_is_none_is_named_and_has_no_say(plugin: Any, error: str) -> None:
@@ -185,6 +210,12 @@ def test_H02_a_plugin_that_is_none_is_named_and_has_no_say(plugin: Any, error: s
         assert "bad" not in plugins.deciders(hook, "good")
     assert decides(plugins, "good") == ("after",)
     assert decides(plugins, "plain") == ("plain",)
+
+
+def test_a_hook_under_another_name_is_listed_as_what_it_is() -> None:
+    plugins = plugins_of(other=OtherName)
+    assert row(plugins, "other").hooks == ("zrecover_restore",)
+    assert decides(plugins, "good") == ("other",)
 
 
 def test_a_name_is_free_again_after_a_plugin_of_it_has_failed(folder: Path) -> None:

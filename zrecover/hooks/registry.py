@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import ismodule, isroutine
 from typing import Any
 
 import pluggy
@@ -120,7 +121,7 @@ class Plugins:
             self._kinds[candidate.name] = _kinds_of(plugin)
             self._manager.register(plugin, candidate.name)
             self._check(candidate.name, plugin)
-            row = _row(candidate, plugin, "active", "")
+            row = replace(_row(candidate, plugin, "active", ""), hooks=self._hooks_of(plugin))
             if getattr(plugin, "exclusive", False) is True:
                 self._only = candidate.name
         except BaseException as error:  # such as a plugin's sys.exit
@@ -144,8 +145,12 @@ class Plugins:
         """Raise for what pluggy takes and we do not."""
         self._manager.check_pending()
         if not self._manager.get_hookcallers(plugin):
-            raise TypeError("it implements no hook; mark its functions with @hookimpl")
+            where = "of the module itself, not of a class in it, " if ismodule(plugin) else ""
+            raise TypeError(f"it implements no hook; mark functions {where}with @hookimpl")
+        marked = self._hooks_of(plugin)
         for hook in _HOOKS:
+            if hook not in marked and isroutine(getattr(plugin, hook, None)):
+                raise TypeError(f"{hook} is not marked with @hookimpl")
             for impl in getattr(self._manager.hook, hook).get_hookimpls():
                 if impl.plugin_name != name:
                     continue
@@ -154,6 +159,15 @@ class Plugins:
                 call: Callable[..., Any] = impl.function
                 if inspect.iscoroutinefunction(call) or inspect.isgeneratorfunction(call):
                     raise TypeError(f"{hook} must be a plain function that returns its answer")
+                try:
+                    inspect.signature(call).bind(*impl.argnames)
+                except TypeError as error:
+                    raise TypeError(f"{hook} cannot be called: {error}") from None
+
+    def _hooks_of(self, plugin: Any) -> tuple[str, ...]:
+        """What a registered plugin implements, under whatever names."""
+        callers = {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
+        return tuple(hook for hook in _HOOKS if hook in callers)
 
     # --- asking ---
 
