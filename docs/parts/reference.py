@@ -37,6 +37,7 @@ from zrecover.services import (
     ReplicaRow,
     StatusGuard,
 )
+from zrecover.testing import BlockingCluster, Recorder
 
 __all__ = ["API", "CORES", "EVENTS", "HANDLES", "PARTS", "VALUES"]
 
@@ -385,6 +386,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "core.effects": partial(_steps, effects),
     **{f"hook.{cls.__name__}": partial(_value, cls) for cls in HOOK_RECORDS},
     "hook.Plugins": partial(_class, Plugins),
+    **{f"testing.{cls.__name__}": partial(_class, cls) for cls in (BlockingCluster, Recorder)},
     "errors.tree": _tree,
     "errors.table": _errors,
     "defaults.timing": lambda: _defaults(config.Timing()),

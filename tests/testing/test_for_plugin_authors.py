@@ -107,6 +107,36 @@ class Chained:
         return Rebuilt({"number": self.groups})
 
 
+class HoldsBack:
+    """Offers nothing today, and rebuilds from what it would have captured."""
+
+    kinds = ("held",)
+
+    @hookimpl
+    def zrecover_replay(self, replica: Replica) -> Decision:
+        return Decision(Verdict.HOLD, "its base model is not there")
+
+    @hookimpl
+    def zrecover_capture(self, replica: Replica) -> dict[str, int]:
+        return {"shard": replica.shard}
+
+    @hookimpl
+    def zrecover_restore(self, claim: Claim) -> Decision:
+        return Decision(Verdict.FULL)
+
+    @hookimpl
+    def zrecover_rebuild(self, group: Group) -> Rebuilt:
+        return Rebuilt({str(each.shard): each.claim.captured["shard"] for each in group.members})
+
+
+class TestHoldsBack(PluginConformance):
+    """Nobody would ask it to rebuild what it did not let the worker offer."""
+
+    name = "held"
+    plugin = HoldsBack
+    replicas = (Replica("a", kind="held"),)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "hook"),

@@ -65,10 +65,13 @@ class PluginConformance:
         ]
 
     def groups(self, asker: Asker) -> list[Group]:
-        """All complete groups among the replicas."""
+        """All complete groups among the replicas that would be rebuilt in a cluster."""
         shards: dict[tuple[str, Launch], dict[int, Claim]] = defaultdict(dict)
-        for claim in self.claims(asker):
-            shards[claim.replica.uid, claim.replica.launch][claim.replica.shard] = claim
+        claims = self.claims(asker)
+        offers = [decision for decision, _ in asker.offers(list(self.replicas))]
+        for claim, ours, theirs in zip(claims, offers, asker.restores(claims), strict=True):
+            if min(ours.verdict, theirs.verdict) >= Verdict.REBUILD:
+                shards[claim.replica.uid, claim.replica.launch][claim.replica.shard] = claim
         groups = []
         for (uid, launch), found in shards.items():
             first = next(iter(found.values())).replica
