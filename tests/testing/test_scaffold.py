@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,9 @@ def test_the_package_installs_and_passes_its_own_tests(tmp_path: Path) -> None:
         [sys.executable, "-c", listed], capture_output=True, text=True, env=env, check=True
     )
     assert "my-kind" in names.stdout
+
+
+def test_its_extra_for_tests_brings_all_that_its_tests_start(tmp_path: Path) -> None:
+    project, *_ = write_plugin("mine", tmp_path)
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    assert "zrecover[cli]" in extras["test"]

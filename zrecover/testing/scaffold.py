@@ -81,7 +81,7 @@ requires-python = ">=3.11"
 dependencies = ["zrecover"]
 
 [project.optional-dependencies]
-test = ["pytest", "pytest-timeout"]
+test = ["zrecover[cli]", "pytest", "pytest-timeout"]
 
 [project.entry-points."zrecover.plugins"]
 @NAME@ = "@MODULE@:@CLASS@"
