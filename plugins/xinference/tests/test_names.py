@@ -105,3 +105,18 @@ def test_one_bad_entry_spoils_no_other() -> None:
 
 def test_xavier_is_told_by_a_flag() -> None:
     assert from_xinference(ENTRY | {"xavier": True}).kind == "xavier"
+
+
+ODD: list[Any] = [
+    *(5, None, "model-a-1", [], {}, ENTRY | {"status": []}, ENTRY | {"status": {}}),
+    *(ENTRY | {"replica_model_uid": f"model-a-{'9' * digits}"} for digits in (10, 5000)),
+    *(ENTRY | {name: odd} for name in ("shard", "model_ability", "kind") for odd in (7.5, True)),
+]
+
+
+@pytest.mark.parametrize("entry", ODD, ids=lambda entry: str(entry)[-30:])
+def test_P02_an_entry_that_is_nothing_at_all_spoils_no_other(entry: Any) -> None:
+    replicas, skipped = read_states([ENTRY, entry, ENTRY])
+    assert [replica.uid for replica in replicas] == ["model-a-rep1"] * 2
+    assert len(skipped) == 1
+    assert skipped[0][1]

@@ -34,7 +34,7 @@ _STATUS: Final = {
     ReplicaState.STOPPING: "TERMINATING",
 }
 _KEPT: Final = ("replica_model_uid", "created_ts", "instance_created_ts")
-_NUMBERED: Final = re.compile(r"(?P<model>.+)-(?P<rep>rep)?(?P<index>0|[1-9][0-9]*)")
+_NUMBERED: Final = re.compile(r"(?P<model>.+)-(?P<rep>rep)?(?P<index>0|[1-9][0-9]{0,8})")
 
 
 def from_xinference(state: Mapping[str, Any]) -> Replica:
@@ -43,13 +43,15 @@ def from_xinference(state: Mapping[str, Any]) -> Replica:
     `xavier` true (or `kind`) makes it one of that kind. Raises InvalidReplica for what is never
     replayed, such as a coordinator or a terminated replica, and for what cannot be read.
     """
+    if not isinstance(state, Mapping):
+        raise InvalidReplica(f"an entry must be a mapping, not {state!r:.60}")
     uid = state.get("replica_model_uid")
     if not isinstance(uid, str) or not uid:
         raise InvalidReplica(f"replica_model_uid must be a text, not {uid!r}")
     if COORDINATOR.fullmatch(uid):
         raise InvalidReplica(f"{uid!r} names a coordinator, which is never replayed")
     status = state.get("status", "READY")
-    if status not in STATES:
+    if not isinstance(status, str) or status not in STATES:
         raise InvalidReplica(f"{uid}: there is no status {status!r}")
     if STATES[status] is None:
         raise InvalidReplica(f"{uid}: it is {status}, so there is nothing to replay")
@@ -78,7 +80,8 @@ def read_states(
         try:
             replicas.append(from_xinference(state))
         except InvalidReplica as error:
-            skipped.append((str(state.get("replica_model_uid", "")), str(error)))
+            uid = state.get("replica_model_uid", "") if isinstance(state, Mapping) else ""
+            skipped.append((str(uid), str(error)))
     return replicas, skipped
 
 
