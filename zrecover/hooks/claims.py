@@ -42,7 +42,10 @@ def replica_of(claim: m.Claim) -> Replica:
 
 
 def offered_claim(claim: m.Claim, decision: Decision, captured: bytes) -> m.Claim:
-    """The claim as the worker's side offers it; REFUSE where that would not fit the wire."""
+    """The claim as the worker's side offers it; REFUSE where that would not fit the wire.
+
+    Without anything captured it does: a worker declares nothing that leaves no room for a reason.
+    """
     said = msgspec.structs.replace(
         claim,
         verdict=decision.verdict,
@@ -54,9 +57,7 @@ def offered_claim(claim: m.Claim, decision: Decision, captured: bytes) -> m.Clai
         encode_claim(said)
     except BadMessage as error:
         reason = legible(f"with what the plugins said of it, it cannot travel: {error}")
-        return msgspec.structs.replace(
-            said, metadata=NO_METADATA, verdict=Verdict.REFUSE, reason=reason, captured=b""
-        )
+        return msgspec.structs.replace(said, verdict=Verdict.REFUSE, reason=reason, captured=b"")
     return said
 
 

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 
 import msgspec
 
+from zrecover.config import LIMITS
 from zrecover.endpoints import Endpoint, check_bind, check_connect
 from zrecover.errors import BadMessage, ConfigError, InvalidReplica
 from zrecover.ids import check_name
-from zrecover.model import Replica, ReplicaState
+from zrecover.model import Replica, ReplicaState, Verdict
 from zrecover.wire.codec import encode_claim
 from zrecover.wire.messages import Claim
 
 __all__ = ["advertise_of", "claim_of", "endpoints_of", "name_of"]
+
+
+_ROOM = "\U0001f600" * LIMITS.reason
+"""What plugins say of a replica must fit whenever they say it, so room is kept for that."""
 
 
 def name_of(what: str, value: str) -> str:
@@ -66,7 +71,10 @@ def claim_of(replica: Replica, state: ReplicaState, created_ts: int) -> Claim:
             launch=replica.launch,
             metadata=msgspec.Raw(metadata),
         )
-        encode_claim(claim)
+        stopping, hold = ReplicaState.STOPPING, Verdict.HOLD  # neither is left out, or shorter
+        encode_claim(
+            msgspec.structs.replace(claim, state=stopping, verdict=hold, reason=_ROOM, plugin=_ROOM)
+        )
     except (TypeError, OverflowError, ValueError, RecursionError, BadMessage) as error:
         raise InvalidReplica(f"{replica.uid} cannot be put on the wire: {error}") from None
     return claim
