@@ -97,7 +97,9 @@ def timing_with(
     if recovery_window is not None:
         timing = replace(timing, recovery_window=recovery_window)
     if lost_after is not None:
-        if isinstance(lost_after, int | float) and lost_after < timing.timeout:
+        if not isinstance(lost_after, int | float) or not math.isfinite(lost_after):
+            raise ConfigError(f"lost_after must be a number of seconds, not {lost_after!r}")
+        if lost_after < timing.timeout:
             raise ConfigError(
                 f"lost_after {lost_after} s is below the time-out of {timing.timeout} s, "
                 "after which a worker is only suspect"

@@ -15,6 +15,7 @@ from zrecover.errors import InsecureEndpoint, InvalidEndpoint
 __all__ = ["Endpoint", "check_bind", "check_connect", "check_listen", "parse_endpoint"]
 
 _FORM = re.compile(r"tcp://(?P<host>\[[^\[\]]+\]|[^:\[\]/@\s]+):(?P<port>\*|[0-9]{1,5})")
+_LONGEST_HOST = 253
 _WILDCARDS = frozenset({"*", "0.0.0.0", "::"})
 
 
@@ -80,6 +81,8 @@ def _parse(text: str) -> Endpoint:
     if port > 65535:
         raise InvalidEndpoint(f"{text!r}: port {port} is above 65535")
     host = match["host"]
+    if len(host) > _LONGEST_HOST:
+        raise InvalidEndpoint(f"{text!r}: a host has {_LONGEST_HOST} characters at most")
     if host.startswith("["):
         host = host[1:-1]
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from zrecover.core.client import ClientCore
 from zrecover.core.effects import Ask, Disconnect, Effect, Send
 from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RoutesState
+from zrecover.errors import ConfigError
 from zrecover.ids import RouteVersion
 from zrecover.wire import messages as m
 from zrecover.wire.versions import SUPPORTED
@@ -231,3 +233,14 @@ def test_P03_questions_without_an_answer_are_not_kept_for_ever() -> None:
         bench.give(on.Freshen())
         assert len(bench.asked()) == 1
     assert len(bench.core._asked) <= 64
+
+
+@pytest.mark.parametrize("target", ["", "x" * 201, "\ud800", 5, object()])
+def test_P04_what_no_supervisor_could_read_is_not_asked(target: Any) -> None:
+    core = Bench().core
+    with pytest.raises(ConfigError, match="cannot be asked: "):
+        core.query("explain", 1, target)
+    with pytest.raises(ConfigError, match="cannot be asked: "):
+        core.forget(target, 1)
+    with pytest.raises(ConfigError, match="cannot be asked: "):
+        core.remove(target, 1, delete=True)

@@ -405,7 +405,7 @@ def test_V08_a_change_adds_changes_and_removes() -> None:
     desk.sound()
     desk.hear("p", change(desk, "w", removed=(m.Key("m-rep1", 0),)))
     desk.hear("p", change(desk, "w", claim("m-rep1")))
-    assert desk.view.recovery.restored == (), "it is another one"
+    assert not desk.view.recovery.restored, "it is another one"
 
 
 def test_S14_a_change_that_is_known_is_acknowledged_again() -> None:

@@ -65,6 +65,7 @@ def test_an_endpoint_is_read(
         "tcp://host:5700\n",
         "ipc:///tmp/x",
         "udp://host:5700",
+        f"tcp://{'a' * 254}:5700",
         None,
         5700,
         b"tcp://127.0.0.1:5700",

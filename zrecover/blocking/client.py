@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -13,9 +12,10 @@ from zrecover.blocking.caller import Caller
 from zrecover.blocking.hosted import Hosted
 from zrecover.config import DEFAULT_CLUSTER, Timing
 from zrecover.core.routes import RoutesState
-from zrecover.errors import ConfigError, LifecycleError
+from zrecover.errors import LifecycleError
 from zrecover.net import NetContext
 from zrecover.runtime import client
+from zrecover.runtime.declaring import seconds_of
 from zrecover.runtime.reporting import Observer
 from zrecover.wire.messages import RouteRow
 from zrecover.wire.payload import pack, unpack
@@ -100,14 +100,13 @@ class Client(Hosted[client.Client]):
 
         See `zrecover.Client.call`. Runs in the caller's thread.
         """
-        if not isinstance(deadline, int | float) or not 0 < deadline < math.inf:
-            raise ConfigError(f"deadline must be a number of seconds above 0, not {deadline!r}")
+        within = min(seconds_of("deadline", deadline), _LONGEST)
         body = pack(payload)
         with self._idle:
             self._calling += 1
         try:
             reply = self._caller().call(
-                model, body, min(deadline, _LONGEST), idempotent=idempotent, replica=replica
+                model, body, within, idempotent=bool(idempotent), replica=replica
             )
         finally:
             with self._idle:

@@ -13,7 +13,9 @@ from zrecover.core.inputs import Freshen, Received, Stop, Tick
 from zrecover.core.link import LinkCore, pace
 from zrecover.core.link_states import LinkState
 from zrecover.core.routes import RouteBook, RoutesState
+from zrecover.errors import BadMessage, ConfigError
 from zrecover.wire import messages as m
+from zrecover.wire.codec import TO_SUPERVISOR, check_readable
 from zrecover.wire.versions import SUPPORTED
 
 if TYPE_CHECKING:
@@ -110,7 +112,10 @@ class ClientCore:
     def query(
         self, what: str, nonce: int, target: str | None = None, since: Cursor | None = None
     ) -> list[Effect]:
-        """Ask the supervisor; nothing where there is none."""
+        """Ask the supervisor; nothing where there is none.
+
+        This and the others raise ConfigError for what no supervisor could read.
+        """
         return self._ask_once(m.Query(self._cluster, nonce, what, target, since))
 
     def forget(self, worker: str, nonce: int) -> list[Effect]:
@@ -122,6 +127,10 @@ class ClientCore:
         return self._ask_once(m.Remove(self._cluster, nonce, uid, delete))
 
     def _ask_once(self, message: m.Message) -> list[Effect]:
+        try:
+            check_readable(message, TO_SUPERVISOR)
+        except BadMessage as error:
+            raise ConfigError(f"that cannot be asked: {error}") from None
         if self.link.state is not LinkState.OPEN:
             return []
         return [Send(self.link.number, message)]

@@ -7,7 +7,6 @@ task, no queue, no thread of its own. What may not come in: decisions, which are
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -25,9 +24,10 @@ from zrecover.core.calls import (
     Withdraw,
     Write,
 )
-from zrecover.errors import BadMessage, ConfigError, LifecycleError
+from zrecover.errors import BadMessage, LifecycleError
 from zrecover.net import NetContext, Sent
 from zrecover.runtime.datalink import DataLink
+from zrecover.runtime.declaring import seconds_of
 from zrecover.runtime.lanes import Lane, Lanes
 from zrecover.runtime.wheel import Wheel
 from zrecover.wire import messages as m
@@ -121,8 +121,7 @@ class CallPool:
         that is none, LifecycleError once closed.
         """
         loop = self._begin()
-        if not isinstance(deadline, int | float) or not 0 < deadline < math.inf:
-            raise ConfigError(f"deadline must be a number of seconds above 0, not {deadline!r}")
+        deadline = seconds_of("deadline", deadline)
         body = pack(payload)
         now = loop.time()
         core = CallCore(
@@ -134,7 +133,7 @@ class CallPool:
             self._rng,
             now=now,
             deadline=now + min(deadline, _LONGEST_S),
-            idempotent=idempotent,
+            idempotent=bool(idempotent),
             replica=replica,
             is_up=self._lanes.is_up,
         )

@@ -68,7 +68,7 @@ class Client:
         self.cluster = name_of("cluster", cluster)
         self.name = name_of("name", name or f"client-{os.getpid()}-{secrets.token_hex(3)}")
         self._insecure = insecure
-        self._party = Party("client", timing or Timing(), on_event)
+        self._party = Party("client", timing, on_event)
         self._core: ClientCore | None = None
         self._node: CoreNode | None = None
         self._pool: CallPool | None = None
@@ -226,7 +226,10 @@ class Client:
         With `since`, the cursor of an earlier answer: only those that have come after it, unless
         another supervisor leads by now; then all. See `follow_events`.
         """
-        cursor = None if since is None else Cursor(*since)
+        try:
+            cursor = None if since is None else Cursor(*since)
+        except TypeError:
+            raise ConfigError(f"since is the cursor of an answer, not {since!r:.60}") from None
         return await self._ask(
             lambda core, nonce: core.query("events", nonce, model, cursor), timeout
         )
@@ -293,6 +296,8 @@ class Client:
         patience: float = _ASK_AGAIN,
     ) -> dict[str, Any]:
         """Ask whoever leads, again and again, until the whole answer is there."""
+        if self._core is not None:
+            ask(self._core, 0)  # what cannot be asked is said at once, whoever leads
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
         self._nonce += 1

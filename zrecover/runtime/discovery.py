@@ -59,7 +59,7 @@ class DiscoveryService:
     ) -> None:
         self._bind = check_bind(endpoint, insecure=insecure, what="endpoint")
         self._cluster = None if cluster is None else name_of("cluster", cluster)
-        self._party = Party("discovery", timing or Timing(), on_event)
+        self._party = Party("discovery", timing, on_event)
         self.endpoint = endpoint
         """The address; after entering, with the actual port."""
 

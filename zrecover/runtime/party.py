@@ -15,6 +15,7 @@ from zrecover.endpoints import Endpoint
 from zrecover.errors import ConfigError, InvalidEndpoint, LifecycleError
 from zrecover.hooks import Asker, Plugins
 from zrecover.net import NetContext
+from zrecover.runtime.declaring import check_kind, timing_of
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.reporting import Observer, Reporter
 
@@ -36,21 +37,20 @@ def advertised(bound: Endpoint, advertise: Endpoint | None, what: str) -> str:
 
 
 class Party:
-    """Opened once, closed once, in one event loop."""
+    """Opened once, closed once, in one event loop. Raises ConfigError for what cannot be used."""
 
     def __init__(
         self,
         role: str,
-        timing: Timing,
+        timing: Timing | None,
         on_event: Observer | None,
         plugins: Plugins | None = None,
     ) -> None:
-        if plugins is not None and not isinstance(plugins, Plugins):
-            raise ConfigError(
-                f"plugins must be a Plugins, such as Plugins(given={{'mine': Mine()}}), "
-                f"not {type(plugins).__name__}"
-            )
-        self.role, self.timing = role, timing
+        if on_event is not None and not callable(on_event):
+            raise ConfigError(f"on_event must be a function, not {on_event!r:.60}")
+        if plugins is not None:
+            check_kind("plugins", plugins, Plugins)
+        self.role, self.timing = role, timing_of(timing)
         self._on_event, self._plugins = on_event, plugins
         self._asker: Asker | None = None
         self._observing: list[Reporter] = []

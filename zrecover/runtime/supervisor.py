@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from zrecover.config import DEFAULT_CLUSTER, Timing, timing_with
+from zrecover.config import DEFAULT_CLUSTER, LIMITS, Timing, timing_with
 from zrecover.core.effects import Effect
 from zrecover.core.inputs import Tick
 from zrecover.core.intent import Intent, Losers, Orphans
@@ -28,7 +28,7 @@ from zrecover.errors import (
 )
 from zrecover.hooks import PluginRow, Plugins
 from zrecover.runtime.deciding import Deciding
-from zrecover.runtime.declaring import advertise_of, name_of
+from zrecover.runtime.declaring import advertise_of, choice_of, name_of, path_of, timing_of
 from zrecover.runtime.discovery import open_discovery
 from zrecover.runtime.http import HttpListener
 from zrecover.runtime.keeping import KeptServices, ServiceViews
@@ -106,20 +106,17 @@ class Supervisor:
             self._target = check_connect(announce, insecure=insecure, what="announce")
         self._bind = check_bind(bind, insecure=insecure)
         self._advertise = advertise_of(advertise, insecure=insecure)
-        if expect_workers is not None and (
-            not isinstance(expect_workers, int) or expect_workers < 0
+        if expect_workers is not None and not (
+            type(expect_workers) is int and 0 <= expect_workers <= LIMITS.workers
         ):
-            raise ConfigError(f"expect_workers must be a number of workers, not {expect_workers}")
+            raise ConfigError(f"expect_workers must be a number of workers, not {expect_workers!r}")
         self.cluster = name_of("cluster", cluster)
         self._expect, self._insecure = expect_workers, insecure
         timing = timing_with(
-            timing or Timing(), recovery_window=recovery_window, lost_after=lost_after
+            timing_of(timing), recovery_window=recovery_window, lost_after=lost_after
         )
-        try:
-            self._policy = (Orphans(orphans), Losers(losers))
-        except ValueError as error:
-            raise ConfigError(f"no such policy: {error}") from None
-        self._state_dir = None if state_dir is None else Path(state_dir)
+        self._policy = choice_of("orphans", orphans, Orphans), choice_of("losers", losers, Losers)
+        self._state_dir = None if state_dir is None else path_of("state_dir", state_dir)
         self._party = Party("supervisor", timing, on_event, plugins)
         self.boot = secrets.token_hex(8)
         """Random id of this run."""

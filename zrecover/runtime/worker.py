@@ -22,7 +22,14 @@ from zrecover.errors import (
 from zrecover.hooks import PluginRow, Plugins
 from zrecover.model import Replica
 from zrecover.runtime.deciding import Deciding
-from zrecover.runtime.declaring import advertise_of, endpoints_of, name_of
+from zrecover.runtime.declaring import (
+    advertise_of,
+    check_kind,
+    endpoints_of,
+    name_of,
+    replicas_of,
+    seconds_of,
+)
 from zrecover.runtime.handlers import Handler
 from zrecover.runtime.holdings import Holdings
 from zrecover.runtime.http import HttpListener
@@ -89,9 +96,12 @@ class Worker:
         self._advertise = advertise_of(advertise, insecure=insecure)
         self.worker_id = name_of("worker_id", worker_id)
         self.cluster = name_of("cluster", cluster)
-        self._insecure, self._give_up_after = insecure, give_up_after
-        self._will_load, self._claims = tuple(loading), list[Claim]()
-        self._party = Party("worker", timing or Timing(), on_event, plugins)
+        self._insecure = insecure
+        self._give_up_after = None
+        if give_up_after is not None:
+            self._give_up_after = seconds_of("give_up_after", give_up_after)
+        self._will_load, self._claims = replicas_of("loading", loading), list[Claim]()
+        self._party = Party("worker", timing, on_event, plugins)
         self.address = ""
         """Where clients reach it; known after entering."""
         self._incarnation = 0
@@ -192,6 +202,7 @@ class Worker:
         asynchronous one in the loop. Never waits for a supervisor. Raises ConfigError for a
         replica that is served already, InvalidReplica for one that cannot travel.
         """
+        check_kind("replica", replica, Replica)
         await self._open_holdings.serve(replica, handler, inline=inline)
 
     async def load(
@@ -204,6 +215,7 @@ class Worker:
         `progress` is given a function for it: `progress(fraction, info="", details=None)`.
         """
         holdings = self._open_holdings
+        check_kind("replica", replica, Replica)
         with self._telling.launch(replica) as progress:
             await holdings.load(replica, with_progress(factory, progress), inline=inline)
 

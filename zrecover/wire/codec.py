@@ -27,6 +27,7 @@ __all__ = [
     "TO_SUPERVISOR",
     "TO_WORKER",
     "Codec",
+    "check_readable",
     "decode_claim",
     "decode_entry",
     "digest_of",
@@ -42,6 +43,15 @@ _encoder = msgspec.msgpack.Encoder()
 def encode(message: m.Message) -> bytes:
     """One message as one frame."""
     return _encoder.encode(message)
+
+
+def check_readable(message: m.Message, codec: Codec[Any]) -> None:
+    """Raise BadMessage where the other side would refuse the message."""
+    try:
+        frame = encode(message)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise BadMessage(f"cannot be encoded: {error}"[: LIMITS.reason]) from None
+    codec.decode(frame)
 
 
 class Codec(Generic[T]):
