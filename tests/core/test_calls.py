@@ -300,7 +300,10 @@ def test_a_new_replica_ends_the_pause() -> None:
 
 def test_an_unknown_model_is_said_at_once_only_by_a_complete_table() -> None:
     bench = Bench(Source(row(0)), model="x")
-    assert bench.error(ModelNotFound) == "there is no model 'x'"
+    assert bench.error(ModelNotFound) == (
+        "there is no model 'x'; what a worker has just begun to serve is known "
+        "once its wait_registered() has returned"
+    )
     for status in (RouteStatus.RECOVERING, RouteStatus.NO_SUPERVISOR):
         bench = Bench(Source(status=status), model="x")
         assert bench.out == []

@@ -25,7 +25,7 @@ from zrecover.core.call_states import (
     Withdraw,
     Write,
 )
-from zrecover.errors import ModelNotFound, WorkerLost
+from zrecover.errors import WorkerLost
 from zrecover.wire.messages import Failure
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class CallCore:
                 self._source.freshen()
                 return
             self._step(CallInput.UNKNOWN)
-            out.append(Finish(ModelNotFound(f"there is no model {self.model!r}")))
+            out.append(Finish(outcomes.unknown(self.model)))
         elif self._tried and self._pause_until is None:
             low = self._timing.backoff_min
             high = min(self._timing.backoff_max, low * 2 ** min(self._rounds + 1, 16))

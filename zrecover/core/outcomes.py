@@ -63,7 +63,7 @@ def of_deadline(call: CallCore, source: RouteSource) -> ZRecoverError:
         return DeadlineExceeded(f"{model}: no connection to {where} {within}{_last(call)}")
     rows = source.rows(model)
     if not rows:
-        missing: ZRecoverError = ModelNotFound(f"there is no model {model!r}")
+        missing: ZRecoverError = unknown(model)
         return _nothing_known(missing, model, within, source)
     if call.ran:
         return DeadlineExceeded(f"{model}: no reply {within}{_last(call)}")
@@ -81,6 +81,14 @@ def of_deadline(call: CallCore, source: RouteSource) -> ZRecoverError:
     if source.status is not RouteStatus.COMPLETE:
         text = f"{text}; {source.explain()}"
     return NoReplica(text)
+
+
+def unknown(model: str) -> ModelNotFound:
+    """A serving supervisor knows no such model."""
+    return ModelNotFound(
+        f"there is no model {model!r}; what a worker has just begun to serve is known "
+        "once its wait_registered() has returned"
+    )
 
 
 def _nothing_known(

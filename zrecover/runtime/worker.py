@@ -199,7 +199,8 @@ class Worker:
         """Serve `replica` with `handler(payload)` or `handler(payload, context)`.
 
         A synchronous handler runs in a thread, or in the event loop with `inline`; an
-        asynchronous one in the loop. Never waits for a supervisor. Raises ConfigError for a
+        asynchronous one in the loop. Never waits for a supervisor: clients are sure to find it
+        once `wait_registered` has returned. Raises ConfigError for a
         replica that is served already, InvalidReplica for one that cannot travel.
         """
         check_kind("replica", replica, Replica)
@@ -342,10 +343,11 @@ class Worker:
         return "" if self._http is None else self._http.url
 
     async def wait_registered(self, timeout: float | None = None) -> None:
-        """Wait until a supervisor knows all that it holds.
+        """Wait until a supervisor knows all that it holds now.
 
-        Raises NoSupervisor after `timeout` seconds (or when it gave up), with what was seen of
-        discovery, and Fenced if a newer process took its id.
+        From then on no client is told that there is no such model. Raises NoSupervisor after
+        `timeout` seconds (or when it gave up), with what was seen of discovery, and Fenced if a
+        newer process took its id.
         """
         done = await self._party.until(
             lambda: self._standing.settled or bool(self._standing.fenced) or self._standing.gave_up,
