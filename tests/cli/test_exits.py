@@ -171,6 +171,7 @@ def test_V12_who_is_expected_by_name_is_counted_too(run: Run, play: Callable[...
         ([], 1, "2 workers back"),  # another one has come since
         ([], 2, "2 of 2 workers back"),
         (["w1", "w2", "w3"], 1, "2 of 3 workers back"),
+        (["w1"], 2, "2 of 2 workers back"),  # the roster that is known is an old one
     ],
 )
 def test_status_says_how_many_are_back(

@@ -62,5 +62,5 @@ def back(recovery: dict[str, Any]) -> str:
     Who came after the end, as a new one does, was not expected: then there is no "of".
     """
     seen = len(recovery["seen"])
-    expected = len(recovery["expected"]) or recovery["expect_workers"] or 0
+    expected = max(len(recovery["expected"]), recovery["expect_workers"] or 0)
     return f"{seen} of {expected} workers" if seen <= expected else f"{seen} workers"

@@ -95,9 +95,8 @@ class LinkCore:
     def seen(self) -> str:
         """What was last seen of discovery and of the last link, for error messages."""
         found = self._finder.seen
-        if found in self.why:  # who gave up has said it
-            return self.why
-        return f"{self.why}; {found}" if self.why else found
+        told = (self.why, "" if found in self.why else found)  # who gave up has said it
+        return "; ".join(text for text in told if text)
 
     # --- inputs ---
 
