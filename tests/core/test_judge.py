@@ -71,6 +71,18 @@ def test_S07_a_sharded_replica_has_its_routes_back_but_no_status() -> None:
     assert view.plugin == "sharded"
 
 
+@pytest.mark.parametrize("less", [0, 1])
+def test_R9_the_less_permissive_verdict_on_a_shard_is_that_on_the_replica(less: int) -> None:
+    decisions = [ROUTES if number == less else FULL for number in range(2)]
+    view = judged(*(shard(n, f"w{n}", decision=decisions[n]) for n in range(2)))
+    assert (view.verdict, view.status, view.reason) == (Verdict.ROUTES, False, ROUTES.reason)
+
+
+def test_S03_a_sharded_replica_is_as_old_as_its_oldest_shard() -> None:
+    view = judged(shard(0, "w1", created_ts=7), shard(1, "w2", created_ts=5))
+    assert view.created_ts == 5
+
+
 def test_S08_a_refused_kind_is_shown_with_its_reason() -> None:
     view = judged(held(decision=REFUSED, kind="xavier"))
     assert (view.state, view.routes, view.reason) == (
