@@ -12,6 +12,7 @@ from tests.core.desk import Desk, register
 from tests.core.driving import CLUSTER, claim
 from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
+from zrecover.core.effects import Reply
 from zrecover.core.intent import Intent, Losers, Orphans
 from zrecover.core.memory import Placement, Tombstone
 from zrecover.core.view import ReplicaStatus
@@ -567,6 +568,15 @@ def answer(desk: Desk, peer: str = "s") -> dict[str, object]:
     (result,) = desk.to(peer, m.Result)
     body: dict[str, object] = json.loads(result.body) if result.body else {"error": result.error}
     return body
+
+
+def test_a_client_hears_that_its_delete_is_not_confirmed_before_it_turns_away() -> None:
+    desk = Desk().hear("p", register("w", claim())).routes("s")
+    desk.hear("s", m.Remove("prod", 4, "m-rep0", True)).give(on.Stop("done"))
+    last = [e.message for e in desk.out if isinstance(e, Reply) and e.peer == "s"]
+    assert [type(message) for message in last] == [m.Result, m.Restarting]
+    (result,) = desk.to("s", m.Result)
+    assert (result.error, result.code) == ("the supervisor leads no more", "unconfirmed")
 
 
 def test_a_delete_from_afar_is_answered_once_it_is_confirmed() -> None:

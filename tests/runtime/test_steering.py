@@ -184,10 +184,10 @@ def test_a_client_is_told_that_its_delete_is_not_confirmed() -> None:
         async with Supervisor(ANY, expect_workers=0) as supervisor:
             await supervisor.place("m")
             async with Client(supervisor.endpoint) as client:
-                waiting = asyncio.create_task(client.delete_replica("m-rep0", 30))
+                waiting = asyncio.create_task(client.delete_replica("m-rep0", 10))
                 await soon(lambda: "m" not in supervisor.view.models)
                 await supervisor.__aexit__(None, None, None)
-                with pytest.raises(NoSupervisor, match="leads no more"):
+                with pytest.raises(NoSupervisor):  # its last words may be lost
                     await waiting
 
     run(main)
