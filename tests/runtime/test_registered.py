@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 
-from zrecover import Client, Replica, Supervisor, Worker
+import pytest
+
+from zrecover import Client, ModelNotFound, Replica, Supervisor, Worker
 from zrecover.hooks import Claim, Decision, Plugins, Verdict, hookimpl
 from zrecover.testing.cluster import ANY_PORT
 
@@ -53,3 +56,30 @@ def test_S14_what_is_served_and_registered_is_found_at_once() -> None:
             assert await client.call("late", "x", deadline=20) == "X"
 
     asyncio.run(main())
+
+
+class Coarse(asyncio.SelectorEventLoop):
+    """A loop that rounds its clock down, as uvloop does to milliseconds."""
+
+    def time(self) -> float:
+        return math.floor(super().time() * 4) / 4
+
+
+def test_S14_it_is_found_whatever_the_clock_of_the_loop() -> None:
+    async def main() -> None:
+        async with (
+            Supervisor(ANY_PORT, expect_workers=1) as supervisor,
+            Worker(supervisor.endpoint, worker_id="w") as worker,
+            Client(supervisor.endpoint) as client,
+        ):
+            await worker.wait_registered(20)
+            await client.wait_complete(20)
+            for number in range(20):
+                with pytest.raises(ModelNotFound):  # the client asks: its routes are fresh
+                    await client.call(f"m{number}", "x", deadline=20)
+                await worker.serve(Replica(f"m{number}"), str.upper, inline=True)
+                await worker.wait_registered(20)
+                assert await client.call(f"m{number}", "x", deadline=20) == "X"
+
+    with asyncio.Runner(loop_factory=Coarse) as runner:
+        runner.run(main())

@@ -1,13 +1,15 @@
 """The client's side of the data plane: calls go from the caller's task straight to a worker.
 
 One link for each worker address, made when it is first needed. A call is one future: no
-task, no queue, no thread of its own. What may not come in: decisions, which are `CallCore`'s.
+task, no queue, no thread of its own. Times are those of the monotonic clock, which says how old
+routes are: a loop may round its own down. What may not come in: decisions, which are `CallCore`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -123,7 +125,7 @@ class CallPool:
         loop = self._begin()
         deadline = seconds_of("deadline", deadline)
         body = pack(payload)
-        now = loop.time()
+        now = time.monotonic()
         core = CallCore(
             model,
             self._source,
@@ -143,7 +145,7 @@ class CallPool:
             self._follow(call, core.look(now), now)
             return unpack(await call.future)
         except asyncio.CancelledError:
-            self._follow(call, core.cancel(), loop.time())
+            self._follow(call, core.cancel(), time.monotonic())
             raise
         finally:
             self._calls.pop(call, None)
@@ -153,7 +155,7 @@ class CallPool:
         """The source says something new: what waits looks again, links to nobody go."""
         if self._loop is None or self._closed:
             return
-        now = self._loop.time()
+        now = time.monotonic()
         for call in list(self._calls):
             if call.core.state is not CallState.WRITTEN:
                 self._follow(call, call.core.look(now), now)
@@ -166,7 +168,7 @@ class CallPool:
         self._closed = True
         if self._loop is None:
             return
-        now = self._loop.time()
+        now = time.monotonic()
         for call in list(self._calls):
             self._follow(call, call.core.cancel(), now)
         self._lanes.close(_FAREWELL_S)
@@ -252,14 +254,14 @@ class CallPool:
         lane = self._lanes.get(link.address)
         if lane is None or lane.link is not link:
             return
-        now = self._now()
+        now = time.monotonic()
         waiting, lane.unwritten = lane.unwritten, {}
         for id, call in waiting.items():
             self._follow(call, call.core.up(id, now), now)
 
     def link_down(self, link: DataLink, reason: str) -> None:
         """What the link had moves on, and its worker is tried last for a while."""
-        now = self._now()
+        now = time.monotonic()
         lane = self._lanes.fail(link, reason, now)
         if lane is None:
             return
@@ -283,7 +285,7 @@ class CallPool:
         if call is None or lane is None:
             self.dropped += 1
             return
-        now = lane.used = self._now()
+        now = lane.used = time.monotonic()
         if isinstance(header, m.Failure):
             self._follow(call, call.core.failure(header, now), now)
         elif len(frames) == 2:
@@ -294,7 +296,7 @@ class CallPool:
 
     def _due(self, call: _Pending) -> None:
         call.wake_at = -1.0
-        now = self._now()
+        now = time.monotonic()
         self._follow(call, call.core.tick(now), now)
 
     def _inhibit(self, target: Target, now: float) -> None:
@@ -311,10 +313,6 @@ class CallPool:
             timing=self._timing,
             limits=self._limits,
         )
-
-    def _now(self) -> float:
-        assert self._loop is not None
-        return self._loop.time()
 
 
 def _finish(future: asyncio.Future[bytes], effect: Finish) -> None:
