@@ -141,6 +141,19 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
+def test_a_working_directory_that_is_gone_is_said(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    ended = run(*WORKER, "--serve", "a-rep0=m:f")
+    monkeypatch.chdir(tmp_path)
+    assert ended.exit_code == 1
+    assert "start it in another one" in ended.stderr
+
+
 @pytest.mark.parametrize("factory", ["load", "K.load", "K"])
 def test_a_factory_is_found_beside_the_user(modules: Path, factory: str) -> None:
     assert sys.path[0] == str(modules)

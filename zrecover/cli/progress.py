@@ -75,7 +75,8 @@ async def _follow(
 ) -> int:
     from zrecover import Client
 
-    watch = _bars if sys.stdout.isatty() and not invocation.json else _lines
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    watch = _bars if terminal and not invocation.json else _lines
     async with (
         Stop() as stop,
         Client(
@@ -138,7 +139,7 @@ def _table(rows: Rows) -> Table:
 
     from zrecover.cli.tables import new_table, styled
 
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     table = new_table("REQUEST", "WORKER", *(["PROGRESS"] if terminal else []), "DONE", "INFO")
     for row in rows:
         done, style = row["fraction"], "green"

@@ -139,7 +139,12 @@ def _dotted(name: str) -> bool:
 
 def put_working_directory_first() -> None:
     """A module beside the user goes before an installed one of the same name."""
-    here = os.getcwd()
+    try:
+        here = os.getcwd()
+    except OSError as error:
+        raise CommandFailed(
+            f"the working directory cannot be used ({error.strerror}); start it in another one"
+        ) from None
     sys.path[:] = [here, *(entry for entry in sys.path if entry not in {here, ""})]
 
 

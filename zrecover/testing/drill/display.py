@@ -31,7 +31,7 @@ class Display:
         self._stream: Stream | None = None
 
     def __enter__(self) -> Display:
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             try:
                 from rich.console import Console
                 from rich.live import Live
@@ -79,7 +79,8 @@ class Display:
     def summary(self, all: Sequence[Report]) -> None:
         """The table of all scenarios; JSON has said everything already."""
         if not self._json:
-            wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            terminal = sys.stdout is not None and sys.stdout.isatty()
+            wide = shutil.get_terminal_size().columns if terminal else None
             _out(reports.table(all, wide))
 
     def _above(self, text: str) -> None:

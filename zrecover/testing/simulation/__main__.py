@@ -138,7 +138,7 @@ def _say(line: str) -> None:
 @contextmanager
 def _progress(total: int) -> Iterator[Progress]:
     """A bar where stderr is a terminal, else nothing."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, failed: None
         return
     try:
