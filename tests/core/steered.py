@@ -61,9 +61,11 @@ class Cluster:
         self._do(core, out)
         return error
 
-    def place(self, model: str, replicas: int = 1, n_worker: int = 1) -> tuple[Placement, ...]:
+    def place(
+        self, model: str, replicas: int = 1, n_worker: int = 1, *, ticket: int | None = None
+    ) -> tuple[Placement, ...]:
         out: list[Effect] = []
-        placements = self.first.steward.place(model, replicas, n_worker, out)
+        placements = self.first.steward.place(model, replicas, n_worker, out, ticket=ticket)
         self._do(self.first, out)
         return placements
 

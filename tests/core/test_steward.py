@@ -12,7 +12,7 @@ from tests.core.desk import Desk, register
 from tests.core.driving import CLUSTER, claim
 from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
-from zrecover.core.effects import Reply
+from zrecover.core.effects import Confirm, Effect, Remember, Reply
 from zrecover.core.intent import Intent, Losers, Orphans
 from zrecover.core.memory import Placement, Tombstone
 from zrecover.core.view import ReplicaStatus
@@ -478,6 +478,33 @@ def test_a_placement_is_journaled_and_ends_with_its_delete() -> None:
     cluster.world.run(1.0)
     assert "x" not in second.view(cluster.world.now).models
     assert not cluster.world.disk.placements
+
+
+def test_who_places_is_told_when_it_is_on_disk() -> None:
+    cluster = Cluster(1, journal=True)
+    cluster.place("x")
+    cluster.place("y", ticket=8)
+    cluster.world.run(0.1)
+    assert [(c.ticket, c.done, c.how) for c in cluster.world.confirmed] == [
+        (8, True, "it is on disk")
+    ]
+    out: list[Effect] = []
+    cluster.first.steward.place("z", 2, 1, out, ticket=9)
+    (asked,) = [effect for effect in out if isinstance(effect, Remember)]
+    (told,) = cluster.first.steward.remembered(asked.ticket, False)
+    assert told == Confirm(9, False, "it cannot be written")
+    assert cluster.first.steward.remembered(asked.ticket, True) == []
+    cluster.first.steward.place("z", 1, 1, [], ticket=10)
+    out.clear()
+    cluster.first.steward.end(out)
+    assert Confirm(10, False, "the supervisor leads no more") in out
+
+
+def test_without_a_journal_nobody_waits_for_it() -> None:
+    cluster = Cluster(1)
+    cluster.place("x", ticket=8)
+    cluster.world.run(1.0)
+    assert cluster.world.confirmed == []
 
 
 @pytest.mark.parametrize(

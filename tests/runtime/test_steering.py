@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -237,6 +239,35 @@ def test_the_journal_keeps_deletes_placements_and_who_is_expected(tmp_path: Path
                         assert second.view.models["m"].desired == 1
                         await worker.serve(replica_of(gone), shout)
                         await soon(lambda: len(worker.replicas) == 1, "the stop of m-rep1")
+
+    run(main)
+
+
+PLACES = """
+import asyncio, os, signal, sys
+from zrecover import Supervisor
+
+async def main():
+    async with Supervisor(announce=sys.argv[1], state_dir=sys.argv[2], expect_workers=0) as one:
+        await one.wait_recovered(30)
+        await one.place("m", 3)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def test_S09_a_placement_is_on_disk_when_it_returns(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with DiscoveryService(ANY) as discovery:
+            at, state = discovery.endpoint, str(tmp_path / "state")
+            one = await asyncio.create_subprocess_exec(sys.executable, "-c", PLACES, at, state)
+            assert await asyncio.wait_for(one.wait(), 60) == -signal.SIGKILL
+            async with Supervisor(announce=at, state_dir=state, expect_workers=0) as second:
+                await second.wait_recovered(30)
+                assert states(second, "m") == [
+                    (f"m-rep{index}", ReplicaStatus.LAUNCHING) for index in range(3)
+                ]
 
     run(main)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from itertools import count, islice
 
 from zrecover.core.deleting import Deleting
-from zrecover.core.effects import Effect, Recall, Remember, Settle
+from zrecover.core.effects import Confirm, Effect, Recall, Remember, Settle
 from zrecover.core.evidence import Evidence
 from zrecover.core.memory import Change, Kept, Memory, Placement, Tombstone
 from zrecover.core.orders import Orders
@@ -57,6 +57,8 @@ class Steward:
         self._journal, self.wall = journal, wall
         self.recalling = False
         """True until the journal has said what it kept."""
+        self._placing: dict[int, Hashable] = {}
+        """Who waits until a placement is on disk, by the ticket of the journal."""
         self._tickets = count(1)
         self._launches = count(1)
         self._epoch = 0
@@ -87,6 +89,8 @@ class Steward:
         """The reign ends."""
         self.recalling = False
         out += self.deleting.clear()
+        out += [Confirm(t, False, "the supervisor leads no more") for t in self._placing.values()]
+        self._placing.clear()
         self.orders.clear()
         self._known.clear()
         self._roster_at, self._roster_due = None, False
@@ -201,9 +205,18 @@ class Steward:
     # --- what should exist ---
 
     def place(
-        self, model: str, replicas: int, n_worker: int, out: list[Effect]
+        self,
+        model: str,
+        replicas: int,
+        n_worker: int,
+        out: list[Effect],
+        *,
+        ticket: Hashable = None,
     ) -> tuple[Placement, ...]:
-        """Ask for replicas of a model. Raises InvalidReplica for what cannot be placed."""
+        """Ask for replicas of a model. Raises InvalidReplica for what cannot be placed.
+
+        With a journal `Confirm(ticket)` follows, if there is a ticket, once it has answered.
+        """
         bounds = (("replicas", replicas, _MOST), ("n_worker", n_worker, MAX_SHARDS))
         for what, value, most in bounds:
             if type(value) is not int or not 1 <= value <= most:
@@ -220,8 +233,19 @@ class Steward:
             raise InvalidReplica(str(error)) from None
         placements = [Placement(uid, model, self._launch(), n_worker) for uid in uids]
         self._registrar.touched += self._registry.place(placements)
-        self._remember([Change(Kept.PLACED, placement) for placement in placements], out)
+        changes = [Change(Kept.PLACED, placement) for placement in placements]
+        remembering = self._remember(changes, out)
+        if remembering is not None and ticket is not None:
+            self._placing[remembering] = ticket
         return tuple(placements)
+
+    def remembered(self, ticket: int, done: bool) -> list[Effect]:
+        """The journal has answered."""
+        out = self.deleting.remembered(ticket, done)
+        placed = self._placing.pop(ticket, None)
+        if placed is not None:
+            out.append(Confirm(placed, done, "it is on disk" if done else "it cannot be written"))
+        return out
 
     def delete(self, uid: str, ticket: Hashable, out: list[Effect]) -> str:
         """Delete a replica; `Confirm(ticket)` follows. Why it cannot be, empty if it can."""

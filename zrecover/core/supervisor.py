@@ -167,7 +167,7 @@ class SupervisorCore:
                     self.registrar.touched.append(uid)
                     out += group_decided(self.registry, uid, again, self.registrar.pace)
             case Remembered(ticket, done):
-                out += self.steward.deleting.remembered(ticket, done)
+                out += self.steward.remembered(ticket, done)
             case Recalled(memory):
                 self._recalled(memory, now, out)
             case Received(link, message) if link == self.reign.link:

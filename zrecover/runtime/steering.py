@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Hashable
 from itertools import count
 
-from zrecover.core.effects import Confirm, Effect
+from zrecover.core.effects import Confirm, Effect, Remember
 from zrecover.core.inputs import Tick
 from zrecover.core.memory import Placement
 from zrecover.core.supervisor import SupervisorCore
@@ -15,6 +15,9 @@ from zrecover.runtime.nodes import CoreNode
 from zrecover.runtime.party import Party
 
 __all__ = ["Steering"]
+
+_DISK = 2.0
+"""So long a placement waits for the journal, in seconds: it counts without it, too."""
 
 
 class Steering:
@@ -45,15 +48,28 @@ class Steering:
             future.set_result(confirm)
 
     async def place(self, model: str, replicas: int, n_worker: int) -> tuple[Placement, ...]:
-        """Ask for replicas; their uids and launch ids. The supervisor must be serving."""
+        """Ask for replicas; their uids and launch ids. The supervisor must be serving.
 
-        def place() -> tuple[Placement, ...]:
+        Where there is a journal they are on disk then, unless that takes too long or it has
+        warned that it cannot write.
+        """
+        ticket = next(self._tickets)
+        future: asyncio.Future[Confirm] = self._loop.create_future()
+        self._waiting[ticket] = future
+
+        def place() -> tuple[tuple[Placement, ...], bool]:
             out: list[Effect] = []
-            placements = self._core.steward.place(model, replicas, n_worker, out)
+            placements = self._core.steward.place(model, replicas, n_worker, out, ticket=ticket)
             self._carry_out(out)
-            return placements
+            return placements, any(isinstance(effect, Remember) for effect in out)
 
-        return await self._party.in_io(place)
+        try:
+            placements, kept = await self._party.in_io(place)
+            if kept:
+                await asyncio.wait((future,), timeout=_DISK)
+        finally:
+            self._waiting.pop(ticket, None)
+        return placements
 
     async def stop(self, uid: str) -> None:
         """Have a replica stopped. Raises ConfigError if no worker holds it, Recovering."""

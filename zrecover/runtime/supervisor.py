@@ -313,7 +313,8 @@ class Supervisor:
         """Ask for `replicas` of a model, each on `n_worker` workers; uids and launch ids.
 
         Serve them with `Replica.from_uid(placement.uid, launch=placement.launch, …)`. While it
-        recovers this waits: what is not confirmed yet may be there already.
+        recovers this waits: what is not confirmed yet may be there already. With `state_dir` they
+        are on disk when it returns, unless the journal has warned that it cannot write.
 
         Raises Recovering or NoSupervisor after `timeout` seconds, InvalidReplica, Fenced.
         """
