@@ -83,6 +83,12 @@ def test_S03_a_sharded_replica_is_as_old_as_its_oldest_shard() -> None:
     assert view.created_ts == 5
 
 
+def test_R3_silence_moves_no_shard_to_another_worker() -> None:
+    view = judged(held("w1", suspect=True), held("w2"))
+    assert (where(view), view.suspect) == ([(0, "w1")], True)
+    assert rules(view) == [("split", 0, "w2")]
+
+
 def test_S08_a_refused_kind_is_shown_with_its_reason() -> None:
     view = judged(held(decision=REFUSED, kind="xavier"))
     assert (view.state, view.routes, view.reason) == (

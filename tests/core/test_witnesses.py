@@ -35,6 +35,9 @@ def test_a_witness_keeps_the_newest_roster_and_all_tombstones() -> None:
     said = kept.testimony("prod", 9)
     assert [stone.uid for part in said for stone in part.tombstones] == ["y-rep0", "z-rep0"]
     assert Remembered().testimony("prod", 9) == []
+    kept.keep(say(1, uid="z-rep0"))  # late
+    (part,) = kept.testimony("prod", 9)
+    assert part.tombstones[-1] == m.Stone("z-rep0", Launch(1, 3), 3), "the newer one covers it"
 
 
 def test_a_long_testimony_comes_in_parts() -> None:
