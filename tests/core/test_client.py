@@ -119,7 +119,11 @@ def test_the_pace_is_the_one_told_last() -> None:
         bench.give(on.Tick(), 1.0)
     assert bench.core.book.state is RoutesState.COMPLETE, "15 s are no loss in a large cluster"
     bench.hear(change(base=2, n=3))
-    for _ in range(22):
+    asked = 0
+    for _ in range(6):
+        asked += len(bench.give(on.Tick(), 0.1).asked())
+    assert asked == 1, "not as late as it was planned"
+    for _ in range(16):
         bench.give(on.Tick(), 0.1)
     assert bench.core.link.state is LinkState.SEARCHING, "in a small one 2 s are"
 

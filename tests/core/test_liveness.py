@@ -86,6 +86,24 @@ def test_L18_a_silent_worker_is_suspect_first_and_lost_only_later() -> None:
     assert ward.states() == {"w1": "ALIVE"}
 
 
+def test_a_longer_time_out_counts_at_once_and_a_shorter_one_when_all_know_of_it() -> None:
+    ward = Ward(2)
+    ward.live.paced(10.0, 80.0, ward.now)
+    ward.run(6.0)
+    assert ward.states() == {"w0": "ALIVE", "w1": "ALIVE"}
+    ward.beat("w0", "w1")
+    for _ in range(9):  # the cluster has shrunk, and they still beat every few seconds
+        ward.live.paced(TIMEOUT, LOST_AFTER, ward.now)
+        ward.run(1.0)
+        assert ward.states() == {"w0": "ALIVE", "w1": "ALIVE"}
+    ward.run(1.0, "w1")
+    ward.live.paced(TIMEOUT, LOST_AFTER, ward.now)
+    ward.run(1.0, "w1")
+    assert ward.states() == {"w0": "SUSPECT", "w1": "ALIVE"}
+    ward.run(2.5)
+    assert ward.states() == {"w0": "SUSPECT", "w1": "SUSPECT"}
+
+
 def test_L18_a_false_alarm_ends_with_the_next_sign_of_life() -> None:
     ward = Ward(1)
     ward.run(10)

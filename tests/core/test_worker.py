@@ -449,6 +449,9 @@ def test_the_pace_is_the_one_told_last() -> None:
         bench.give(on.Tick(), 1.0)
     assert bench.core.registered, "17 s of silence are no loss in a large cluster"
     bench.hear(bench.ack(0, interval=0.5, timeout=2.0))
+    before = bench.now
+    assert bench.to_the_next_beat().now - before < 0.56, "not as late as it was planned"
+    bench.hear(bench.ack(0, interval=0.5, timeout=2.0))
     for _ in range(22):
         bench.give(on.Tick(), 0.1)
     assert not bench.core.registered, "in a small one 2 s are"

@@ -340,6 +340,29 @@ def the_cluster_grows_and_slows_its_pace() -> Simulation:
 
 
 @scenario
+def the_cluster_shrinks_and_quickens_its_pace() -> Simulation:
+    sim = Simulation(7, timing=replace(SHORT, heartbeat_workers=1))
+    sim.start_discovery()
+    sim.start_supervisor("s1", expect_workers=2)
+    for number in range(20):
+        sim.start_worker(f"w{number}")
+    sim.start_client("c1")
+    sim.settle(within=2)
+    sim.run(20.0)
+    sim.say("most of them leave on purpose; the others do not know yet that they shall hurry")
+    for number in range(2, 20):
+        sim.stop(f"w{number}")
+    sim.run(60.0)
+    assert len(sim.view.workers) == 2
+    assert not sim.counts.get("WorkerSuspected") and not sim.counts.get("LinkLost")
+    sim.say("now they do: two seconds of silence are long")
+    sim.kill("w1")
+    sim.until(lambda: sim.view.workers["w1"].state == "SUSPECT", within=5)
+    sim.settle(within=20)
+    return sim
+
+
+@scenario
 def most_workers_fall_silent() -> Simulation:
     sim = cluster(6)
     sim.cut(["w1", "w2", "w3", "w4"], "s1")

@@ -176,6 +176,8 @@ class ClientCore:
     def _opened(self, message: m.RouteTable | m.RouteChange, now: float, out: list[Effect]) -> None:
         self._interval = pace(message.interval)
         self.link.paced(message.timeout, now)
+        if self._ask_at is not None and self._ask_at > now + 1.1 * self._interval:
+            self._ask_at = now + self._interval * self._rng.random()  # it was planned slower
         asked = self._asked.pop(message.nonce, None)
         if asked is not None:
             self.fresh_at = max(self.fresh_at, asked)

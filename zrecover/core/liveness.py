@@ -47,11 +47,25 @@ class Liveness:
         self._lately: dict[str, float] = {}
         self._grace_until = 0.0
         self._last: float | None = None
+        self._shorter_at: float | None = None
 
     @property
     def next_deadline(self) -> float | None:
         """When somebody may be due."""
         return max(self._heap[0][0], self._grace_until) if self._heap else None
+
+    def paced(self, timeout: float, lost_after: float, now: float) -> None:
+        """The pace of now: a longer time-out counts at once, a shorter one once all know of it."""
+        shorter = timeout < self.timeout
+        if shorter and self._shorter_at is None:
+            self._shorter_at = now + self.timeout
+        if shorter and self._shorter_at is not None and now < self._shorter_at:
+            return
+        self.timeout, self.lost_after, self._shorter_at = timeout, lost_after, None
+        if shorter:
+            for _, order, record in list(self._heap):
+                if self._valid.get(record.worker) == order:
+                    self._push(record.last_heard + timeout, record)
 
     def watch(self, record: WorkerRecord) -> None:
         """A worker has registered."""

@@ -338,11 +338,13 @@ class SupervisorCore:
             self.publisher.push(self.headline(), now, out)
 
     def _expire(self, now: float, out: list[Effect]) -> None:
+        timeout = self.registrar.pace.timeout
+        if timeout != self.liveness.timeout:
+            lost_after = self._timing.lost_after * self.registrar.tempo.scale
+            self.liveness.paced(timeout, lost_after, now)
         at = self.liveness.next_deadline
         if at is None or at > now:
             return
-        self.liveness.timeout = self.registrar.pace.timeout
-        self.liveness.lost_after = self._timing.lost_after * self.registrar.tempo.scale
         braked = self.liveness.braked
         due = self.liveness.due(now)
         for record in due.suspect:

@@ -315,6 +315,8 @@ class WorkerCore:
             return
         self._interval = pace(message.interval)
         self.link.paced(message.timeout, now)
+        if self._next_beat is not None and self._next_beat > now + 1.1 * self._interval:
+            self._next_beat = now + self._interval * self._rng.random()  # it was planned slower
         self.reports.acked(message.beat, message.reports)
         if message.seq > self.acked:
             self.acked = min(message.seq, self.inventory.seq)
