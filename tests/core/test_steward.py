@@ -322,9 +322,9 @@ def test_an_order_of_another_session_or_epoch_is_not_obeyed() -> None:
     cluster.world.give("w0", on.Received(number, good))
     assert cluster.world.orders == [("w0", "stop", "m-rep0")]
     for order in (
-        msgspec.structs.replace(good, session=session._replace(n=99)),
-        msgspec.structs.replace(good, epoch=epoch - 1),
-        msgspec.structs.replace(good, epoch=epoch + 1),
+        msgspec.structs.replace(good, id=2, session=session._replace(n=99)),
+        msgspec.structs.replace(good, id=3, epoch=epoch - 1),
+        msgspec.structs.replace(good, id=4, epoch=epoch + 1),
     ):
         cluster.world.give("w0", on.Received(number, order))
     assert len(cluster.world.orders) == 1
