@@ -46,6 +46,18 @@ def test_V18_a_crash_during_recovery_forgets_nobody() -> None:
     assert third.state is SupervisorState.RECOVERING
 
 
+def test_V18_a_roster_that_is_fulfilled_at_once_waits_a_moment_for_a_newer_one() -> None:
+    old, new = (
+        m.Testimony("prod", 0, RosterVersion(900, n), names, ())
+        for n, names in ((3, ("w",)), (4, ("w", "v", "u")))
+    )
+    desk = Desk().hear("p", old, register("w")).tick(0.2)
+    assert desk.core.state is SupervisorState.RECOVERING
+    desk.hear("q", new, register("v")).pass_(1.0)
+    assert desk.view.recovery.missing == ("u",)
+    assert Desk().hear("p", old, register("w")).tick(0.3).core.state is SERVING
+
+
 def test_V18_a_new_epoch_of_the_same_supervisor_needs_new_evidence() -> None:
     said = m.Testimony("prod", 0, RosterVersion(900, 3), ("w", "v"), ())
     desk = Desk()

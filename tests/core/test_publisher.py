@@ -21,6 +21,7 @@ from zrecover.ids import RouteVersion
 from zrecover.model import ReplicaState
 from zrecover.wire import messages as m
 from zrecover.wire.codec import TO_CLIENT, encode
+from zrecover.wire.versions import SUPPORTED
 
 
 def test_V12_a_client_is_told_that_the_recovery_goes_on_and_of_how_many() -> None:
@@ -44,6 +45,16 @@ def test_a_client_that_knows_a_version_is_told_what_has_changed_since() -> None:
     (same,) = desk.routes(since=change.version).to("c", m.RouteChange)
     assert (same.base, same.version) == (change.version, change.version)
     assert (same.rows, same.gone) == ((), ())
+
+
+def test_V12_an_answer_names_the_question_and_what_is_pushed_names_none() -> None:
+    desk = Desk(expect=9).routes("c")
+    (table,) = desk.to("c", m.RouteTable)
+    ask = m.Routes("prod", "client", 0, SUPPORTED, table.version, 7)
+    (change,) = desk.hear("c", ask).to("c", m.RouteChange)
+    assert change.nonce == 7
+    (pushed,) = desk.hear("p", register("w", claim())).tick(0.02).to("c", m.RouteChange)
+    assert pushed.nonce == 0
 
 
 @pytest.mark.parametrize("since", [RouteVersion(999, 0), RouteVersion(1000, 10**6), None])

@@ -181,6 +181,9 @@ def test_a_table_in_parts_is_in_force_only_when_the_last_has_come() -> None:
     assert not parts.table(table(row("m-rep1"), part=1, last=False))
     assert parts.table(table(row("m-rep2"), part=2))
     assert sorted(known(parts)) == ["m-rep0", "m-rep1", "m-rep2"]
+    assert not parts.table(table(row("m-rep0"), n=2, last=False))
+    assert not parts.table(table(row("m-rep2"), n=2, part=2)), "one in between was lost"
+    assert sorted(known(parts)) == ["m-rep0", "m-rep1", "m-rep2"]
 
 
 def test_P03_a_table_of_too_many_rows_is_thrown_away() -> None:

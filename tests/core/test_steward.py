@@ -606,6 +606,43 @@ def test_a_client_hears_that_its_delete_is_not_confirmed_before_it_turns_away() 
     assert (result.error, result.code) == ("the supervisor leads no more", "unconfirmed")
 
 
+def kept(desk: Desk, peer: str) -> m.Kept:
+    """A worker's answer to what it was just handed."""
+    witness = desk.to(peer, m.Witness)[-1]
+    return m.Kept(witness.session, witness.version)
+
+
+def deleting(*uids: str) -> Desk:
+    """Three workers, p, q and r, which were not asked to delete anything yet."""
+    desk = Desk(expect=3).hear("p", register("w", *map(claim, uids)))
+    return desk.hear("q", register("v")).hear("r", register("u"))
+
+
+def test_V19_a_new_process_of_a_worker_keeps_nothing_that_the_old_one_kept() -> None:
+    desk = deleting("m-rep0").hear("s", m.Remove("prod", 4, "m-rep0", True))
+    from_v, from_u = kept(desk, "q"), kept(desk, "r")
+    desk.hear("q", from_v).hear("q2", register("v", incarnation=6, pid=8))
+    again = kept(desk, "q2")
+    assert desk.hear("r", from_u).to("s", m.Result) == [], "only u keeps it now"
+    assert answer(desk.hear("q2", again)) == {"how": "workers keep it"}
+
+
+def test_V19_who_keeps_one_tombstone_does_not_keep_those_handed_out_before() -> None:
+    desk = deleting("m-rep0", "m-rep1").hear("s", m.Remove("prod", 4, "m-rep0", True))
+    desk.hear("t", m.Remove("prod", 5, "m-rep1", True))
+    from_v, from_u = kept(desk, "q"), kept(desk, "r")
+    desk.hear("q", from_v).hear("r", from_u)
+    assert answer(desk, "t") == {"how": "workers keep it"}
+    assert desk.to("s", m.Result) == []
+
+
+def test_R5_an_older_tombstone_is_no_news() -> None:
+    intent = Intent()
+    new, old = (Tombstone("m-rep0", Launch(1, n), n) for n in (2, 1))
+    assert (intent.bury([new]), intent.bury([old])) == ([new], [])
+    assert intent.deleted("m-rep0", Launch(1, 2), 0)
+
+
 def test_a_delete_from_afar_is_answered_once_it_is_confirmed() -> None:
     desk = Desk().hear("p", register("w", claim())).hear("q", register("v"))
     desk.hear("s", m.Remove("prod", 4, "m-rep0", True))

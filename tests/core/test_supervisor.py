@@ -160,6 +160,11 @@ def test_a_standby_answers_busy_and_takes_nothing() -> None:
     assert desk.core.leader == "third"
 
 
+def test_a_standby_proposes_to_lead_above_the_one_who_leads() -> None:
+    desk = to(S.SERVING).discovery(m.Standby("prod", "me", "other", 5000)).tick(0.6)
+    assert [(a.proposed, a.held) for a in desk.announced()] == [(5001, 0)]
+
+
 def test_a_challenge_is_answered_at_once() -> None:
     (answer,) = to(S.SERVING).discovery(m.Challenge("prod", "me", 77)).announced()
     assert (answer.challenge, answer.held) == (77, 1000)

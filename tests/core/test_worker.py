@@ -529,6 +529,26 @@ def test_R8_an_order_that_is_given_again_while_it_is_obeyed_is_obeyed_once() -> 
     assert len(bench.out) == 1, "it was obeyed, and is wanted again"
     bench.give(on.LinkDown(bench.core.link.number, "gone"))
     assert bench.give(on.Obeyed(4, True)).said(m.OrderDone) == [], "its session is over"
+    bench.connect("b", epoch=101).hear(bench.registered(boot="b", epoch=101))
+    new = msgspec.structs.replace(order, session=bench.session, epoch=101, boot="b")
+    assert len(bench.hear(new).out) == 1, "numbers of another supervisor are others"
+    bench.give(on.LinkDown(bench.core.link.number, "gone"))
+    bench.connect("c", epoch=102).hear(bench.registered(boot="c", epoch=102))
+    new = msgspec.structs.replace(order, session=bench.session, epoch=102, boot="c")
+    assert len(bench.hear(new).out) == 1, "also where the one before was not obeyed yet"
+
+
+def test_a_witness_keeps_nothing_that_was_meant_for_another_session() -> None:
+    other = m.Witness(Session(100, 99), 100, "a", RosterVersion(100, 3), True, 0, True, ("x",))
+    bench = Bench().open().hear(other)
+    assert (bench.out, bench.core.dropped, bench.core.remembered.workers) == ([], 1, ())
+
+
+def test_a_busy_supervisor_is_left_alone_for_about_as_long_as_it_asks() -> None:
+    bench = Bench().give(on.Start()).connect().hear(m.Busy(100, "a", 8.0))
+    at = bench.core.link.next_deadline
+    assert bench.core.link._deadline is not None and at is not None
+    assert 4.0 <= bench.core.link._deadline - bench.now <= 12.0
 
 
 def test_a_witness_says_that_it_keeps_once_it_has_all_parts() -> None:
