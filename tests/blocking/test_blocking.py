@@ -104,6 +104,7 @@ def test_an_unknown_model_is_told_at_once(cluster: Cluster) -> None:
 def test_a_call_ends_at_its_deadline(cluster: Cluster) -> None:
     release = threading.Event()
     cluster.worker.serve(zrecover.Replica("slow"), lambda _: release.wait(10))
+    cluster.worker.wait_registered(10)
     with pytest.raises(DeadlineExceeded):
         cluster.client.call("slow", 1, deadline=0.2)
     release.set()
@@ -114,6 +115,7 @@ def test_what_a_handler_raises_comes_out(cluster: Cluster) -> None:
         raise ValueError("no such token")
 
     cluster.worker.serve(zrecover.Replica("bad"), fail)
+    cluster.worker.wait_registered(10)
     with pytest.raises(RemoteError, match="no such token"):
         cluster.client.call("bad", 1, deadline=10)
 
@@ -127,6 +129,7 @@ def test_S01_calls_go_on_while_the_supervisor_is_replaced() -> None:
             Client(discovery.endpoint) as client,
         ):
             worker.serve(zrecover.Replica("shout"), str.upper)
+            worker.wait_registered(10)
             assert client.call("shout", "a", deadline=10) == "A"
             first.close()
             assert client.call("shout", "b", deadline=10) == "B"
@@ -163,6 +166,7 @@ def test_a_waiting_call_wakes_up_when_the_route_comes() -> None:
 def test_closing_ends_a_call_that_is_under_way(cluster: Cluster) -> None:
     release, errors = threading.Event(), []
     cluster.worker.serve(zrecover.Replica("slow"), lambda _: release.wait(20))
+    cluster.worker.wait_registered(10)
 
     def work() -> None:
         try:
@@ -188,6 +192,7 @@ def test_a_silent_worker_can_be_forgotten_and_a_live_one_not(cluster: Cluster) -
 
 def test_load_declares_the_replica_and_serves_what_the_factory_returns(cluster: Cluster) -> None:
     cluster.worker.load(zrecover.Replica("twice"), lambda replica: lambda x: [replica.uid, x, x])
+    cluster.worker.wait_registered(10)
     assert cluster.client.call("twice", 1, deadline=10) == ["twice-rep0", 1, 1]
 
 
@@ -237,6 +242,8 @@ def test_a_handler_of_one_shard_blocks_for_the_other() -> None:
 
         b.serve(zrecover.Replica("big", n_worker=2, shard=1), second)
         a.serve(zrecover.Replica("big", n_worker=2, shard=0), first)
+        for worker in (a, b):
+            worker.wait_registered(10)
         assert client.call("big", 4, deadline=10) == 41
 
 
