@@ -331,6 +331,28 @@ def test_an_old_table_is_brought_up_to_date_before_it_denies_a_model() -> None:
     bench.error(ModelNotFound)
 
 
+def test_V12_a_model_is_denied_only_by_a_second_look() -> None:
+    source = OldSource()
+    bench = Bench(source)
+    source.fresh_at = 0.05
+    assert (bench.call.look(0.05), bench.call.wake_at) == ([], 0.1)
+    assert (bench.call.look(0.06), source.asked) == ([], 1)
+    assert (bench.call.tick(0.1), source.asked, bench.call.wake_at) == ([], 2, 10.0)
+    source.fresh_at = 0.1
+    bench.out = bench.call.look(0.2)
+    bench.error(ModelNotFound)
+
+
+def test_V12_what_a_worker_has_just_begun_to_serve_is_found() -> None:
+    source = OldSource()
+    bench = Bench(source)
+    source.fresh_at = 0.05
+    assert bench.call.look(0.05) == []
+    source.known = (row(0),)
+    bench.out = bench.call.look(0.07)
+    assert (bench.opened.uid, bench.call.wake_at, source.asked) == ("m-rep0", 10.0, 1)
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

@@ -52,6 +52,8 @@ __all__ = [
 _WAITING: Final = CallState.WAITING
 _CHOSEN: Final = CallState.CHOSEN
 _WRITTEN: Final = CallState.WRITTEN
+_SECOND_LOOK: Final = 0.1
+"""Seconds after its start at which a call asks again for a model that nobody knows."""
 
 
 def _never_up(address: str) -> bool:
@@ -238,15 +240,25 @@ class CallCore:
             else:
                 out.append(Open(id, target))
         elif not rows and self._source.status is RouteStatus.COMPLETE:
-            if self._source.fresh_at < self.started:  # it may have come meanwhile: ask
-                self._source.freshen()
-                return
-            self._step(CallInput.UNKNOWN)
-            out.append(Finish(outcomes.unknown(self.model)))
+            self._unknown(now, out)
         elif self._tried and self._pause_until is None:
             low = self._timing.backoff_min
             high = min(self._timing.backoff_max, low * 2 ** min(self._rounds + 1, 16))
             self._pause(now + self._rng.uniform(low, high))
+
+    def _unknown(self, now: float, out: list[CallEffect]) -> None:
+        """A supervisor that knows all knows no such model: believe it when it says so twice.
+
+        What a worker has just begun to serve may be on its way to the supervisor.
+        """
+        told, sure = self._source.fresh_at, self.started + _SECOND_LOOK
+        if told >= sure:
+            self._step(CallInput.UNKNOWN)
+            out.append(Finish(outcomes.unknown(self.model)))
+        elif told < self.started or now >= sure:
+            self._source.freshen()
+        elif self._pause_until is None:
+            self._pause(sure)
 
     def _pause(self, until: float | None) -> None:
         """Try nothing before then."""

@@ -143,8 +143,9 @@ class Client:
         what was written is repeated elsewhere only if it is `idempotent`. `replica` is a uid,
         for that replica only.
 
-        Raises ModelNotFound (at once, if a serving supervisor knows no such model), NoReplica,
-        NoSupervisor, Recovering, WorkerLost, DeadlineExceeded, RemoteError, PayloadError.
+        Raises ModelNotFound (if a serving supervisor knows no such model, and still does not
+        0.1 s after the call began), NoReplica, NoSupervisor, Recovering, WorkerLost,
+        DeadlineExceeded, RemoteError, PayloadError.
         """
         if self._pool is None or self._party.closed:
             raise LifecycleError("the client is not open; use it in `async with`")
