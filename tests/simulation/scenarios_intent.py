@@ -200,6 +200,25 @@ def an_old_order_comes_late() -> Simulation:
 
 
 @scenario
+def an_order_waits_for_whom_the_brake_holds() -> Simulation:
+    sim = cluster(5)
+    sim.kill("w1")
+    sim.kill("w2")
+    sim.run(10.0)
+    assert sim.view.mass_loss and len(sim.view.workers) == 5
+    ticket = sim.delete("qwen3-rep0")
+    sim.say("its worker is held by the brake, and dead; nobody else has anything to obey")
+    sim.settle(within=5)
+    assert sim.confirmed[ticket].done
+    sim.show()
+    sim.say("it is started again, and what it serves now is another one")
+    sim.start_worker("w1", "qwen3-rep0", "qwen3-rep9")
+    sim.settle(within=12)
+    sim.show()
+    return sim
+
+
+@scenario
 def an_order_comes_when_its_replica_was_served_anew() -> Simulation:
     sim = cluster(1)
     sim.hold("s1", "w1", "Order")

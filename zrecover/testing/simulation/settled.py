@@ -46,6 +46,7 @@ def unsettled(cluster: Cluster, aside: tuple[str, ...] = ()) -> str:
         for w in workers
         for claim in w.core.inventory
     ]
+    reachable = list(held)  # whom the brake holds may be dead: it obeys no order
     for name, record in core.registry.workers.items():
         if name in ids:
             continue
@@ -60,7 +61,7 @@ def unsettled(cluster: Cluster, aside: tuple[str, ...] = ()) -> str:
         return wrong[0]
     if core.registry.rebuilding:
         return f"{', '.join(core.registry.rebuilding)} is still being rebuilt"
-    why = leader.wanted.left_over(held, cluster.judgement) or _journal(leader)
+    why = leader.wanted.left_over(reachable, held, cluster.judgement) or _journal(leader)
     if why:
         return why
     for client in cluster.of(ClientProcess):

@@ -120,11 +120,13 @@ class Wanted:
         accepted = judgement.verdict(claim).verdict >= Verdict.ROUTES
         return "a later launch serves" if lost and accepted else ""
 
-    def left_over(self, held: Iterable[Held], judgement: Judgement) -> str:
-        """What is held although it should be stopped or drained; empty if nothing is."""
-        claims = list(held)
-        truth = self.expected(claims, judgement)
-        for one in claims:
+    def left_over(
+        self, reachable: Iterable[Held], held: Iterable[Held], judgement: Judgement
+    ) -> str:
+        """What is held by who can be reached although, of all that is `held`, it should be
+        stopped or drained; empty if nothing is."""
+        truth = self.expected(held, judgement)
+        for one in reachable:
             claim = one.claim
             for action in ("stop", "drain"):
                 why = self.why(claim, action, truth, judgement)
