@@ -9,9 +9,10 @@ from tests.core.driving import World, claim
 from tests.core.steered import SERVING, Cluster
 from zrecover.core import inputs as on
 from zrecover.core.events import WorkerForgotten
-from zrecover.core.memory import Memory
+from zrecover.core.memory import Change, Kept, Memory
 from zrecover.core.view import Confidence, SupervisorState
 from zrecover.ids import RosterVersion
+from zrecover.testing.simulation.disks import with_changes
 from zrecover.wire import messages as m
 
 
@@ -100,6 +101,17 @@ def test_the_journal_is_the_strongest_evidence() -> None:
     second = cluster.again()
     assert second.recovery.confidence is Confidence.JOURNAL
     assert cluster.world.disk.epoch == second.epoch
+
+
+def test_the_journal_names_who_is_there_whatever_a_leader_of_before_writes_late() -> None:
+    cluster = Cluster(2, journal=True)
+    cluster.world.kill("a")
+    second = cluster.world.supervisor("b", journal=True)
+    cluster.world.until(lambda: second.recovery.expected == 2, within=2.0)
+    left = [Change(Kept.LEFT, "w1")]  # it took w1 for lost, and has not heard of its own end
+    cluster.world.disk = with_changes(cluster.world.disk, left)
+    cluster.settle(second)
+    assert sorted(cluster.world.disk.workers) == ["w0", "w1"]
 
 
 def test_without_survivors_the_journal_still_knows_who_is_missing() -> None:

@@ -100,13 +100,10 @@ class Steward:
         self.recalling = False
         self._registrar.touched += self._registry.place(memory.placements)
         self._registrar.touched += self._registry.bury(memory.tombstones)[1]
-        names = [name for name in memory.workers if not self._recovery.has_left(name)]
         if self._recovery.confidence is not None:  # too late to expect anybody
             there = self._registry.workers
-            gone = [Change(Kept.LEFT, name) for name in names if name not in there]
-            self._remember(gone, out)
-            names = [name for name in names if name in there]
-        self._known.update(dict.fromkeys(names))
+            gone = [n for n in memory.workers if n not in there and not self._recovery.has_left(n)]
+            self._remember([Change(Kept.LEFT, name) for name in gone], out)
         self._recovery.recalled(memory.workers)
 
     def run(self, now: float, *, serving: bool, out: list[Effect]) -> None:
@@ -123,8 +120,6 @@ class Steward:
 
     def completed(self, missing: tuple[str, ...], out: list[Effect]) -> None:
         """The recovery is complete; who is missing is expected no longer."""
-        for worker in missing:
-            self._known.pop(worker, None)
         self._remember([Change(Kept.LEFT, worker) for worker in missing], out)
         self._roster_due = True
         if self._journal:
@@ -156,6 +151,8 @@ class Steward:
             return
         self._heed(record.peer, out)
         if worker not in self._known:
+            # Said also of whom the journal named: a leader of before that had not heard of its
+            # end may have written since that the worker has left.
             self._known[worker] = None
             self._remember([Change(Kept.JOINED, worker)], out)
             self._roster_due = True
@@ -182,7 +179,6 @@ class Steward:
         if self._recovery.confidence is not None or worker not in self._recovery.missing:
             return False
         self._recovery.left(worker)
-        self._known.pop(worker, None)
         self._remember([Change(Kept.LEFT, worker)], out)
         return True
 
