@@ -196,9 +196,10 @@ class ClientCheck(_LinkCheck):
                 why = "nothing was said" if table is None else "the table contradicts nothing"
                 text = f"{self._process.name} loses its route to {uid}, though {why}"
                 raise Violation("routes-are-kept", text)
-        if table is not None and applied:
+        core = self._process.core
+        if table is not None and applied and core.book.version == table.version:
             self._contradicted(before, now, table)
-            self._paced(self._process.name, self._process.core, table)
+            self._paced(self._process.name, core, table)
         if table is not None and told:
             self._told.update(dict.fromkeys(row.uid for row in table.rows))
 
