@@ -82,8 +82,37 @@ def test_two_processes_do_as_one() -> None:
 
 def children_of(pid: int) -> int:
     """How many processes it has started."""
-    ps = subprocess.run(["ps", "-A", "-o", "ppid="], capture_output=True, text=True, check=True)
-    return ps.stdout.split().count(str(pid))
+    return column("ppid").count(str(pid))
+
+
+def column(name: str) -> list[str]:
+    """Of all processes."""
+    ps = subprocess.run(["ps", "-A", "-o", f"{name}="], capture_output=True, text=True, check=True)
+    return ps.stdout.split()
+
+
+@pytest.mark.slow
+def test_its_pool_dies_with_it() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--seeds", "100000", "--jobs", "2"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 30
+        while children_of(process.pid) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(1.0)  # until they have been given much to do
+        process.kill()
+        process.wait(10)
+        while str(process.pid) in column("pgid"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

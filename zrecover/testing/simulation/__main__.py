@@ -113,7 +113,9 @@ def _run(first: int, number: int, jobs: int) -> Iterator[list[Found]]:
     interrupt = {signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)  # no child may be born with ears
     try:
-        pool = multiprocessing.Pool(min(jobs, len(chunks)), initializer=_deaf)
+        pool = multiprocessing.Pool(
+            min(jobs, len(chunks)), initializer=_born, initargs=(os.getpid(),)
+        )
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
     with pool:
@@ -122,11 +124,21 @@ def _run(first: int, number: int, jobs: int) -> Iterator[list[Found]]:
 
 def _chunk(chunk: tuple[int, int]) -> list[Found]:
     first, number = chunk
-    return [(seed, run_seed(seed).violations) for seed in range(first, first + number)]
+    found = []
+    for seed in range(first, first + number):
+        if _parents and os.getppid() not in _parents:
+            os._exit(1)  # it was killed, and nobody waits for the rest
+        found.append((seed, run_seed(seed).violations))
+    return found
 
 
-def _deaf() -> None:
-    """Ctrl-C is for the parent, which ends its pool."""
+_parents: list[int] = []
+"""Who started this process, if it is one of the pool."""
+
+
+def _born(parent: int) -> None:
+    """Ctrl-C is for the parent, which ends its pool; its death is the end, too."""
+    _parents.append(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
