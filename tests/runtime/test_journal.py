@@ -288,6 +288,19 @@ def test_what_waits_is_bounded(desk: Desk) -> None:
 # --- who may write ---
 
 
+def test_V19_what_is_confirmed_was_there_to_be_read_by_whoever_leads_next(desk: Desk) -> None:
+    old, new = desk.journal(), desk.journal()
+    assert old.load(5) == (Memory(epoch=5), "")
+    assert put(old, joined("gpu-1"))
+    settle(old)
+    memory, warning = new.load(6)
+    assert (memory.epoch, memory.workers, warning) == (5, ("gpu-1",), "")
+    assert not put(old, Change(Kept.DELETED, STONE)), "it would not know of it"
+    assert put(new, joined("gpu-2"))
+    memory, _ = new.load(6)
+    assert (memory.epoch, memory.workers, memory.tombstones) == (6, ("gpu-1", "gpu-2"), ())
+
+
 def test_the_epoch_only_grows_and_fences(desk: Desk) -> None:
     old, new = desk.journal(), desk.journal()
     old.load()

@@ -37,7 +37,7 @@ class Desk:
 
     def load(self) -> Memory:
         """What is recalled."""
-        self.journal.take(Recall())
+        self.journal.take(Recall(0))
         answer = self.run()
         assert isinstance(answer, Recalled)
         return answer.memory

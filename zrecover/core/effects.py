@@ -123,7 +123,13 @@ class Remember(_Effect, frozen=True):
 
 
 class Recall(_Effect, frozen=True):
-    """Read what was put on disk; answer with `Recalled`."""
+    """Read what was put on disk; answer with `Recalled`.
+
+    From that moment on nobody of a lower epoch writes there: what one writes and confirms after
+    the reading would never be known.
+    """
+
+    epoch: int
 
 
 class Settle(_Effect, frozen=True):

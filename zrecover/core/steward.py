@@ -82,7 +82,7 @@ class Steward:
         self._launches = count(1)
         if self._journal:
             self.recalling = True
-            out.append(Recall())
+            out.append(Recall(epoch))
             self._remember([Change(Kept.EPOCH, epoch)], out)
 
     def end(self, out: list[Effect]) -> None:

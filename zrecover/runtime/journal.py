@@ -40,8 +40,9 @@ class _Entry(NamedTuple):
     done: Callable[[bool], None]
 
 
-_Load = queue.SimpleQueue[tuple[Memory, str]]
-"""Where the answer of a `load` goes."""
+class _Load(NamedTuple):
+    epoch: int
+    answer: queue.SimpleQueue[tuple[Memory, str]]
 
 
 class Journal:
@@ -81,8 +82,11 @@ class Journal:
         """The file."""
         return self._file.path
 
-    def load(self) -> tuple[Memory, str]:
+    def load(self, epoch: int = 0) -> tuple[Memory, str]:
         """What was remembered, and a warning: empty if that is everything that ever was.
+
+        From that moment on whoever has a lower epoch than `epoch` writes nothing more: what it
+        confirmed afterwards would be unknown here.
 
         `workers` is everybody or empty: with a warning, other evidence has to say who is
         expected. Tombstones, placements and the epoch stay true, and are there wherever they can
@@ -90,8 +94,8 @@ class Journal:
         it when the epoch has been granted, and again with each later grant; it blocks, for 5 s
         at the most, so not in the I/O thread. Never raises.
         """
-        answer: _Load = queue.SimpleQueue()
-        if not self._post(answer):
+        answer: queue.SimpleQueue[tuple[Memory, str]] = queue.SimpleQueue()
+        if not self._post(_Load(epoch, answer)):
             return Memory(), f"journal {self.path} is closed"
         try:
             return answer.get(timeout=_LOAD_S)
@@ -176,7 +180,7 @@ class Journal:
                 last = self._closing and load is None and not entries
             try:
                 if load is not None:
-                    load.put(self._load())
+                    load.answer.put(self._load(load.epoch))
                 elif entries or self._backlog:
                     self._round(entries)
             except Exception:
@@ -186,7 +190,8 @@ class Journal:
                 for entry in entries:
                     _call(entry.done, False)
                 if load is not None:
-                    load.put((Memory(), f"journal {self.path} could not be read: see the log"))
+                    reason = f"journal {self.path} could not be read: see the log"
+                    load.answer.put((Memory(), reason))
             if last:
                 break
             again = time.monotonic() + _AGAIN_S
@@ -274,9 +279,10 @@ class Journal:
             self._backlog.unmark()  # it stands in the file now
         return opened, behind
 
-    def _load(self) -> tuple[Memory, str]:
+    def _load(self, epoch: int) -> tuple[Memory, str]:
         if self._backlog:
-            self._round([])
+            self._round([])  # still in the name of the reign that it is of
+        self._told = max(self._told or 0, epoch) or None
         try:
             opened, behind = self._open()
         except Unusable as error:

@@ -97,8 +97,9 @@ class JournalFile:
                 connection.close()
 
     def open(self, *, epoch: int = 0, behind: bool = False) -> Opened:
-        """Open it, made anew with `epoch` if it is missing or damaged, and read all of it.
+        """Open it, made anew if it is missing or damaged, and read all of it.
 
+        Nobody of an epoch below `epoch` writes there any more, from the moment of the reading.
         `behind`: it is known not to be whole. Raises Unusable.
         """
         self.close()
@@ -106,13 +107,13 @@ class JournalFile:
         try:
             try:
                 if not self._missing():
-                    return self._open(behind)
+                    return self._open(epoch, behind)
             except Damaged as error:
                 self.close()
                 why = f"{self.path} is damaged ({error})"
                 aside = self._move_aside(why)
             self._make(epoch)
-            opened = self._open(behind)
+            opened = self._open(epoch, behind)
         except Damaged as error:  # not twice in a row
             self.close()
             raise Unusable(f"{self.path} is damaged ({error}) though it is new") from error
@@ -160,7 +161,7 @@ class JournalFile:
 
     # --- read ---
 
-    def _open(self, behind: bool) -> Opened:
+    def _open(self, epoch: int, behind: bool) -> Opened:
         self._look()
         self._identity = self._stat()
         try:
@@ -172,8 +173,9 @@ class JournalFile:
             with self._transaction("BEGIN IMMEDIATE") as run:
                 seal, memory = self._read(run)
                 whole = bool(seal.whole) and not behind
-                Ledger(run).put_seal(seal._replace(whole=int(whole)))  # shows whether it can be
-                if whole == bool(seal.whole):
+                fenced = seal._replace(whole=int(whole), epoch=max(seal.epoch, epoch))
+                Ledger(run).put_seal(fenced)  # shows whether it can be
+                if fenced == seal:
                     run.execute("ROLLBACK")
         except Unusable as error:
             unwritable = str(error)

@@ -36,8 +36,8 @@ class Remembering:
     def carry_out(self, effect: object) -> bool:
         """Do what the effect asks; False if it is none of ours. I/O thread only."""
         match effect:
-            case Recall():
-                self._pool.submit(self._recall)
+            case Recall(epoch):
+                self._pool.submit(lambda: self._recall(epoch))
             case Remember(ticket, changes):
                 self._journal.remember(changes, lambda done: self._back(Remembered(ticket, done)))
             case Settle():
@@ -51,8 +51,8 @@ class Remembering:
         self._pool.close()
         self._journal.close(2.0)
 
-    def _recall(self) -> None:
-        memory, _ = self._journal.load()
+    def _recall(self, epoch: int) -> None:
+        memory, _ = self._journal.load(epoch)
         self._back(Recalled(memory))
 
     def _back(self, input: object) -> None:

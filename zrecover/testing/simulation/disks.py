@@ -148,8 +148,11 @@ class Journal:
             return
         self._busy = False
         match self._queue.popleft():
-            case Recall():
-                self._answer(self._process, Recalled(self._load()))
+            case Recall(epoch):
+                memory = self._load()
+                if self.disk.works and self.disk.memory.epoch < epoch:
+                    self._write((Change(Kept.EPOCH, epoch),))
+                self._answer(self._process, Recalled(memory))
             case Remember(ticket, changes):
                 self._answer(self._process, Remembered(ticket, self._write(changes)))
             case Settle():
