@@ -111,7 +111,10 @@ def handshake_reason(event: int, value: int) -> str:
         if value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
             return "the handshake failed: one side wants CURVE or PLAIN and the other does not"
         return f"the handshake failed: protocol error 0x{value:08x}"
-    return "the handshake failed: no ZMTP peer, other security, or server key mismatch"
+    return (
+        "the handshake failed: no ZMTP peer, another kind of socket, other security, or server "
+        "key mismatch"
+    )
 
 
 class Connecting:
