@@ -26,6 +26,7 @@ __all__ = ["Listener"]
 T = TypeVar("T", bound=Message)
 _BURST = 500
 _TOGETHER = 32
+"""So many messages are taken in before their answers go out: they wake libzmq's thread once."""
 _COMPLAINTS_PER_SECOND = 50.0
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from itertools import count
 
 from zrecover.core.effects import Confirm, Effect, Remember
@@ -47,28 +48,35 @@ class Steering:
         if future is not None and not future.done():
             future.set_result(confirm)
 
+    @contextmanager
+    def _confirmation(self) -> Iterator[tuple[int, asyncio.Future[Confirm]]]:
+        """A ticket, and what will be confirmed under it; nobody waits for it afterwards."""
+        ticket = next(self._tickets)
+        future: asyncio.Future[Confirm] = self._loop.create_future()
+        self._waiting[ticket] = future
+        try:
+            yield ticket, future
+        finally:
+            self._waiting.pop(ticket, None)
+
     async def place(self, model: str, replicas: int, n_worker: int) -> tuple[Placement, ...]:
         """Ask for replicas; their uids and launch ids. The supervisor must be serving.
 
         Where there is a journal they are on disk then, unless that takes too long or it has
         warned that it cannot write.
         """
-        ticket = next(self._tickets)
-        future: asyncio.Future[Confirm] = self._loop.create_future()
-        self._waiting[ticket] = future
+        with self._confirmation() as (ticket, future):
 
-        def place() -> tuple[tuple[Placement, ...], bool]:
-            out: list[Effect] = []
-            placements = self._core.steward.place(model, replicas, n_worker, out, ticket=ticket)
-            self._carry_out(out)
-            return placements, any(isinstance(effect, Remember) for effect in out)
+            def place() -> tuple[tuple[Placement, ...], bool]:
+                out: list[Effect] = []
+                steward = self._core.steward
+                placements = steward.place(model, replicas, n_worker, out, ticket=ticket)
+                self._carry_out(out)
+                return placements, any(isinstance(effect, Remember) for effect in out)
 
-        try:
             placements, kept = await self._party.in_io(place)
             if kept:
                 await asyncio.wait((future,), timeout=_DISK)
-        finally:
-            self._waiting.pop(ticket, None)
         return placements
 
     async def stop(self, uid: str) -> None:
@@ -84,27 +92,23 @@ class Steering:
 
     async def delete(self, uid: str, timeout: float) -> str:
         """Delete a replica; the evidence, once it can never come back."""
-        ticket = next(self._tickets)
-        future: asyncio.Future[Confirm] = self._loop.create_future()
-        self._waiting[ticket] = future
+        with self._confirmation() as (ticket, future):
 
-        def delete() -> str:
-            out: list[Effect] = []
-            error = self._core.steward.delete(uid, ticket, out)
-            self._carry_out(out)
-            return error
+            def delete() -> str:
+                out: list[Effect] = []
+                error = self._core.steward.delete(uid, ticket, out)
+                self._carry_out(out)
+                return error
 
-        try:
             if error := await self._party.in_io(delete):
                 raise self._unknown(error)
-            confirm = await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            raise DeadlineExceeded(
-                f"the delete of {uid} is not confirmed after {timeout:g} s: it is not on disk, and "
-                "fewer than two workers keep it; it may come back"
-            ) from None
-        finally:
-            self._waiting.pop(ticket, None)
+            try:
+                confirm = await asyncio.wait_for(future, timeout)
+            except TimeoutError:
+                raise DeadlineExceeded(
+                    f"the delete of {uid} is not confirmed after {timeout:g} s: it is not on disk, "
+                    "and fewer than two workers keep it; it may come back"
+                ) from None
         if not confirm.done:
             raise NoSupervisor(f"the delete of {uid} is not confirmed: {confirm.how}")
         return confirm.how
