@@ -15,10 +15,7 @@ from zrecover.wire import messages as m
 from zrecover.wire.codec import encode_claim
 from zrecover.wire.payload import unpack
 
-__all__ = ["NO_METADATA", "group_of", "offered_claim", "read_claim", "replica_of"]
-
-NO_METADATA = msgspec.Raw(b"\x80")
-"""An empty map, as it travels."""
+__all__ = ["group_of", "offered_claim", "read_claim", "replica_of"]
 
 
 def replica_of(claim: m.Claim) -> Replica:

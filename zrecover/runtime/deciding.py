@@ -13,12 +13,13 @@ from zrecover.core.inputs import Decided, Offered, Rebuilt
 from zrecover.errors import LifecycleError
 from zrecover.hooks import Asker, Claim
 from zrecover.hooks.answers import raised
-from zrecover.hooks.claims import NO_METADATA, group_of, offered_claim, read_claim, replica_of
+from zrecover.hooks.claims import group_of, offered_claim, read_claim, replica_of
 from zrecover.model import Decision, Unanswered, Verdict
 from zrecover.runtime.handlers import HandlerPool
 from zrecover.runtime.iothread import IoThread
 from zrecover.runtime.nodes import CoreNode
 from zrecover.wire import messages as m
+from zrecover.wire.registration import NO_METADATA
 
 __all__ = ["Deciding"]
 

@@ -15,6 +15,7 @@ from zrecover.config import LIMITS
 from zrecover.errors import BadMessage
 from zrecover.wire import messages as m
 from zrecover.wire.bounds import check_structure
+from zrecover.wire.registration import NO_METADATA
 from zrecover.wire.services import CacheEntry, Entry, EventEntry, ProgressEntry, Service
 
 __all__ = [
@@ -47,11 +48,15 @@ def encode(message: m.Message) -> bytes:
 
 def check_readable(message: m.Message, codec: Codec[Any]) -> None:
     """Raise BadMessage where the other side would refuse the message."""
+    codec.decode(_encoded(message))
+
+
+def _encoded(value: msgspec.Struct) -> bytes:
+    """Its bytes. Raises BadMessage where it has none."""
     try:
-        frame = encode(message)
+        return _encoder.encode(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadMessage(f"cannot be encoded: {error}"[: LIMITS.reason]) from None
-    codec.decode(frame)
 
 
 class Codec(Generic[T]):
@@ -92,7 +97,6 @@ TO_CLIENT: Codec[m.ToClient] = Codec(m.ToClient)
 TO_DATA: Codec[m.ToData] = Codec(m.ToData, LIMITS.header_frame)
 FROM_DATA: Codec[m.FromData] = Codec(m.FromData, LIMITS.header_frame)
 
-_NO_METADATA = msgspec.Raw(b"\x80")
 _claim_decoder = msgspec.msgpack.Decoder(m.Claim)
 
 
@@ -101,10 +105,7 @@ def encode_claim(claim: m.Claim) -> msgspec.Raw:
 
     Raises BadMessage where they would be refused by the other side.
     """
-    try:
-        raw = msgspec.Raw(_encoder.encode(claim))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise BadMessage(f"cannot be encoded: {error}"[: LIMITS.reason]) from None
+    raw = msgspec.Raw(_encoded(claim))
     decode_claim(raw)
     return raw
 
@@ -119,7 +120,7 @@ def decode_claim(raw: msgspec.Raw) -> m.Claim:
     except _FAULTS as error:
         raise _bad(error) from None
     metadata = bytes(claim.metadata)
-    own = _NO_METADATA
+    own = NO_METADATA
     if metadata != bytes(own):
         check_structure(metadata, "$.metadata", depth=LIMITS.depth)
         own = msgspec.Raw(metadata)

@@ -30,6 +30,7 @@ from zrecover.wire.fields import (
 )
 
 __all__ = [
+    "NO_METADATA",
     "Ack",
     "Busy",
     "Claim",
@@ -49,6 +50,9 @@ __all__ = [
     "VerdictRows",
     "Verdicts",
 ]
+
+NO_METADATA = msgspec.Raw(b"\x80")
+"""An empty map, as it travels."""
 
 
 Captured = Annotated[bytes, msgspec.Meta(max_length=LIMITS.captured)]
@@ -72,7 +76,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     devices: Names = ()
     desired: Count | None = None
     launch: Launch = NO_LAUNCH
-    metadata: msgspec.Raw = msgspec.Raw(b"\x80")
+    metadata: msgspec.Raw = NO_METADATA
     """A msgpack map with text keys, bounded in size and depth."""
     verdict: Verdict = Verdict.FULL
     """How much of it the worker's side offers."""
